@@ -1,0 +1,218 @@
+"""Standard, effective and padded attention as transformers attention functions, and the swap between them.
+
+Why functions and not a forked model: every model that goes through transformers' ``AttentionInterface`` hands its projected queries, keys
+and values to a named function. Registering ours under a name reaches all of them. The weights themselves come from the
+model's *own* eager function, so that whatever a family does differently (position biases, soft caps, grouped queries, sinks) is kept; it is
+handed values of width 0, because the product with the values is ours to take.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar, Token
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from transformers import AttentionInterface, PreTrainedModel
+from transformers.masking_utils import AttentionMaskInterface, eager_mask
+
+from effective_attention.attention.decomposition import Reading, decompose
+
+AttentionKind = Literal["standard", "effective", "padded"]
+AttentionOutput = tuple[Tensor, Tensor]
+
+
+@dataclass
+class AttentionSwap:
+    """What happened while an attention was swapped in.
+
+    Attributes:
+        kind: The attention in force.
+        calls: How many times a layer called it.
+        output_change: Largest relative change of any head's output, ``||A_effective V - A V|| / ||A V||``; only ``padded`` makes one.
+        mean_output_change: Its mean over examples, layers and heads.
+    """
+
+    kind: AttentionKind
+    calls: int = 0
+    output_change: float = 0.0
+    _sum: float = field(default=0.0, repr=False)
+    _heads: int = field(default=0, repr=False)
+
+    @property
+    def mean_output_change(self) -> float:
+        return self._sum / self._heads if self._heads else 0.0
+
+    def add(self, change: Float[Tensor, "batch head"]) -> None:
+        self.output_change = max(self.output_change, float(change.max()))
+        self._sum += float(change.sum())
+        self._heads += change.numel()
+
+
+_ACTIVE: ContextVar[AttentionSwap | None] = ContextVar("active attention swap", default=None)
+
+
+@contextmanager
+def use_attention(model: PreTrainedModel, kind: AttentionKind) -> Iterator[AttentionSwap]:
+    """Run ``model`` with another attention inside the ``with`` block; restore its own on the way out, also after an error.
+
+    Args:
+        model: Any transformers model whose attention goes through the ``AttentionInterface``.
+        kind: ``standard`` (the model's eager attention), ``effective`` (same output, attention without its null part) or ``padded`` (the
+            published protocol; wants inputs padded to the maximum length, and changes the output). Ask ``forward`` for
+            ``output_attentions=True`` to see the weights.
+
+    Yields:
+        A record of the calls and, for ``padded``, of the change of the output.
+
+    Raises:
+        ValueError: The model does not use the interface, so nothing could be swapped.
+    """
+    _check_swappable(model, kind)
+    record = AttentionSwap(kind)
+    before = [(config, config._attn_implementation) for config in _configs(model)]
+    hooks = _watch(model, record)
+    try:
+        model.set_attn_implementation(f"{kind}_attention")
+        yield record
+    finally:
+        for hook in hooks:
+            hook.remove()
+        for config, implementation in before:
+            config._attn_implementation_internal = implementation
+
+
+def _check_swappable(model: PreTrainedModel, kind: str) -> None:
+    if kind not in get_args(AttentionKind):
+        raise ValueError(f"attention must be one of {', '.join(get_args(AttentionKind))}, got {kind!r}")
+    if not isinstance(model, PreTrainedModel):
+        raise TypeError(f"use_attention wants a transformers model, got {type(model).__name__}")
+    for part in model.modules():
+        if isinstance(part, PreTrainedModel) and not part._can_set_attn_implementation():
+            raise ValueError(_unsupported(type(part).__name__))
+
+
+def _unsupported(name: str) -> str:
+    return (
+        f"{name} does not call its attention through transformers' AttentionInterface, so it cannot be swapped; "
+        f"choose a model that does (BERT, RoBERTa, DistilBERT, ELECTRA, GPT-2, Llama ...)"
+    )
+
+
+def _configs(model: PreTrainedModel) -> list[Any]:
+    """Every config that ``set_attn_implementation`` may touch, each once."""
+    found: dict[int, Any] = {}
+    pending = [part.config for part in model.modules() if isinstance(part, PreTrainedModel)]
+    while pending:
+        config = pending.pop()
+        if config is not None and id(config) not in found:
+            found[id(config)] = config
+            pending += [getattr(config, name, None) for name in config.sub_configs]
+    return list(found.values())
+
+
+def _watch(model: PreTrainedModel, record: AttentionSwap) -> list[Any]:
+    """Hooks that make ``record`` the active one during ``forward``, and fail if no layer called our function."""
+    entered: list[tuple[Token[AttentionSwap | None], int]] = []
+
+    def enter(module: nn.Module, inputs: Any) -> None:
+        entered.append((_ACTIVE.set(record), record.calls))
+
+    def leave(module: nn.Module, inputs: Any, output: Any) -> None:
+        token, calls = entered.pop()
+        _ACTIVE.reset(token)
+        if output is not None and record.calls == calls:
+            raise ValueError(_unsupported(type(model).__name__))
+
+    return [model.register_forward_pre_hook(enter), model.register_forward_hook(leave, always_call=True)]
+
+
+# --- the attention functions -------------------------------------------------------------------------------------------------------------
+
+
+def standard_attention(
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **kwargs: Any
+) -> AttentionOutput:
+    """The model's own eager attention."""
+    _count_call()
+    output, weights = _eager(module)(module, query, key, value, attention_mask, **kwargs)
+    return output, weights
+
+
+def effective_attention(
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **kwargs: Any
+) -> AttentionOutput:
+    """Attention without its null part: the same output up to rounding, really computed as ``A_effective V``."""
+    return _decomposed_attention("exact", module, query, key, value, attention_mask, **kwargs)
+
+
+def padded_attention(
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **kwargs: Any
+) -> AttentionOutput:
+    """The published protocol: null space with padding inside, padding columns zeroed after. Changes the output."""
+    return _decomposed_attention("padded", module, query, key, value, attention_mask, **kwargs)
+
+
+def _decomposed_attention(
+    reading: Reading,
+    module: nn.Module,
+    query: Float[Tensor, "batch head query d_head"],
+    key: Float[Tensor, "batch kv_head key d_head"],
+    value: Float[Tensor, "batch kv_head key d_value"],
+    attention_mask: Tensor | None,
+    **kwargs: Any,
+) -> AttentionOutput:
+    _count_call()
+    _, weights = _eager(module)(module, query, key, value[..., :0], attention_mask, **kwargs)
+    value = value.repeat_interleave(weights.shape[1] // value.shape[1], dim=1)  # grouped-query attention: one value per query head
+    visible = _visible(attention_mask, weights)
+    parts = decompose(weights, value, visible, reading=reading)
+    record = _ACTIVE.get()
+    if reading == "padded" and record is not None:
+        record.add(parts.output_change(_real_queries(visible, weights)))
+    output = parts.effective @ value  # (batch, head, query, d_value)
+    return output.transpose(1, 2).contiguous(), parts.effective
+
+
+def _count_call() -> None:
+    record = _ACTIVE.get()
+    if record is not None:
+        record.calls += 1
+
+
+def _eager(module: nn.Module) -> Callable[..., AttentionOutput]:
+    """The eager attention function of the file that defines the layer, or that one of its parents comes from."""
+    for cls in type(module).__mro__:
+        function = getattr(sys.modules.get(cls.__module__), "eager_attention_forward", None)
+        if function is not None:
+            return function  # type: ignore[no-any-return]
+    raise ValueError(_unsupported(type(module).__name__))
+
+
+def _visible(attention_mask: Tensor | None, weights: Tensor) -> Bool[Tensor, "batch heads query key"] | None:
+    """What the mask lets each query see. A query that sees nothing gets uniform weights from softmax: it sees all."""
+    if attention_mask is None:
+        return None
+    visible = attention_mask[..., : weights.shape[-1]]
+    if visible.dtype != torch.bool:
+        visible = visible > torch.finfo(visible.dtype).min / 2
+    return visible | ~visible.any(dim=-1, keepdim=True)
+
+
+def _real_queries(visible: Tensor | None, weights: Tensor) -> Bool[Tensor, "batch query"] | None:
+    """In self-attention a token that nobody may see is padding, also as a query."""
+    batch, _, query, key = weights.shape
+    if visible is None or query != key:
+        return None
+    return visible.any(dim=-2).any(dim=1).expand(batch, key)
+
+
+for _function in (standard_attention, effective_attention, padded_attention):
+    AttentionInterface.register(_function.__name__, _function)
+    # Without a mask function of the same name transformers passes no mask at all; ours must be the additive one.
+    AttentionMaskInterface.register(_function.__name__, eager_mask)

@@ -1,0 +1,7 @@
+"""The one exception for mistakes a user can mend."""
+
+from __future__ import annotations
+
+
+class UserError(Exception):
+    """Bad input. Its text is one line that names the file or option and says what to do; the commands print it without traceback."""
