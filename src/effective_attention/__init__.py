@@ -1,6 +1,6 @@
 """Effective attention: what part of a transformer's attention can reach its output, measured on whole datasets.
 
-The public names are loaded on first use, so that importing a light module of this package (as ``train.py --help`` does) stays fast.
+The public names are loaded on first use, so that importing a light module (as ``train.py --help`` does) stays fast.
 """
 
 from __future__ import annotations

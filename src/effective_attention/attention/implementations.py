@@ -1,9 +1,9 @@
 """Standard, effective and padded attention as transformers attention functions, and the swap between them.
 
-Why functions and not a forked model: every model that goes through transformers' ``AttentionInterface`` hands its projected queries, keys
-and values to a named function. Registering ours under a name reaches all of them. The weights themselves come from the
-model's *own* eager function, so that whatever a family does differently (position biases, soft caps, grouped queries, sinks) is kept; it is
-handed values of width 0, because the product with the values is ours to take.
+Why functions and not a forked model: every model that goes through transformers' ``AttentionInterface`` hands its projected
+queries, keys and values to a named function. Registering ours under a name reaches all of them. The weights themselves come from
+the model's *own* eager function, so that whatever a family does differently (position biases, soft caps, grouped queries, sinks)
+is kept; it is handed values of width 0, because the product with the values is ours to take.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from transformers import AttentionInterface, PreTrainedModel
 from transformers.masking_utils import AttentionMaskInterface, eager_mask
 
-from effective_attention.attention.decomposition import Reading, decompose
+from effective_attention.attention.decomposition import Decomposition, Reading, decompose
 
 AttentionKind = Literal["standard", "effective", "padded"]
 AttentionOutput = tuple[Tensor, Tensor]
@@ -34,24 +34,35 @@ class AttentionSwap:
     Attributes:
         kind: The attention in force.
         calls: How many times a layer called it.
-        output_change: Largest relative change of any head's output, ``||A_effective V - A V|| / ||A V||``; only ``padded`` makes one.
+        heads: How many (example, layer, head) were split.
+        nontrivial: How many of those had a null space, so that effective attention can differ from standard attention at all.
+        output_change: Largest relative change of any head's output, ``||A_effective V - A V|| / ||A V||``; only ``padded`` makes
+            one.
         mean_output_change: Its mean over examples, layers and heads.
     """
 
     kind: AttentionKind
     calls: int = 0
+    heads: int = 0
+    nontrivial: int = 0
     output_change: float = 0.0
     _sum: float = field(default=0.0, repr=False)
-    _heads: int = field(default=0, repr=False)
+
+    @property
+    def null_space_share(self) -> float:
+        return self.nontrivial / self.heads if self.heads else 0.0
 
     @property
     def mean_output_change(self) -> float:
-        return self._sum / self._heads if self._heads else 0.0
+        return self._sum / self.heads if self.heads else 0.0
 
-    def add(self, change: Float[Tensor, "batch head"]) -> None:
+    def add_nullity(self, nullity: Int[Tensor, "batch head"]) -> None:
+        self.heads += nullity.numel()
+        self.nontrivial += int((nullity > 0).sum())
+
+    def add_change(self, change: Float[Tensor, "batch head"]) -> None:
         self.output_change = max(self.output_change, float(change.max()))
         self._sum += float(change.sum())
-        self._heads += change.numel()
 
 
 _ACTIVE: ContextVar[AttentionSwap | None] = ContextVar("active attention swap", default=None)
@@ -63,9 +74,9 @@ def use_attention(model: PreTrainedModel, kind: AttentionKind) -> Iterator[Atten
 
     Args:
         model: Any transformers model whose attention goes through the ``AttentionInterface``.
-        kind: ``standard`` (the model's eager attention), ``effective`` (same output, attention without its null part) or ``padded`` (the
-            published protocol; wants inputs padded to the maximum length, and changes the output). Ask ``forward`` for
-            ``output_attentions=True`` to see the weights.
+        kind: ``standard`` (the model's eager attention), ``effective`` (same output, attention without its null part) or
+            ``padded`` (the published protocol; wants inputs padded to the maximum length, and changes the output). Ask
+            ``forward`` for ``output_attentions=True`` to see the weights.
 
     Yields:
         A record of the calls and, for ``padded``, of the change of the output.
@@ -73,7 +84,7 @@ def use_attention(model: PreTrainedModel, kind: AttentionKind) -> Iterator[Atten
     Raises:
         ValueError: The model does not use the interface, so nothing could be swapped.
     """
-    _check_swappable(model, kind)
+    check_swappable(model, kind)
     record = AttentionSwap(kind)
     before = [(config, config._attn_implementation) for config in _configs(model)]
     hooks = _watch(model, record)
@@ -87,7 +98,8 @@ def use_attention(model: PreTrainedModel, kind: AttentionKind) -> Iterator[Atten
             config._attn_implementation_internal = implementation
 
 
-def _check_swappable(model: PreTrainedModel, kind: str) -> None:
+def check_swappable(model: PreTrainedModel, kind: str) -> None:
+    """Raise now what ``use_attention`` would raise later."""
     if kind not in get_args(AttentionKind):
         raise ValueError(f"attention must be one of {', '.join(get_args(AttentionKind))}, got {kind!r}")
     if not isinstance(model, PreTrainedModel):
@@ -120,10 +132,10 @@ def _watch(model: PreTrainedModel, record: AttentionSwap) -> list[Any]:
     """Hooks that make ``record`` the active one during ``forward``, and fail if no layer called our function."""
     entered: list[tuple[Token[AttentionSwap | None], int]] = []
 
-    def enter(module: nn.Module, inputs: Any) -> None:
+    def enter(_module: nn.Module, _inputs: Any) -> None:
         entered.append((_ACTIVE.set(record), record.calls))
 
-    def leave(module: nn.Module, inputs: Any, output: Any) -> None:
+    def leave(_module: nn.Module, _inputs: Any, output: Any) -> None:
         token, calls = entered.pop()
         _ACTIVE.reset(token)
         if output is not None and record.calls == calls:
@@ -132,7 +144,7 @@ def _watch(model: PreTrainedModel, record: AttentionSwap) -> list[Any]:
     return [model.register_forward_pre_hook(enter), model.register_forward_hook(leave, always_call=True)]
 
 
-# --- the attention functions -------------------------------------------------------------------------------------------------------------
+# --- the attention functions ---
 
 
 def standard_attention(
@@ -169,14 +181,27 @@ def _decomposed_attention(
 ) -> AttentionOutput:
     _count_call()
     _, weights = _eager(module)(module, query, key, value[..., :0], attention_mask, **kwargs)
-    value = value.repeat_interleave(weights.shape[1] // value.shape[1], dim=1)  # grouped-query attention: one value per query head
+    value = value.repeat_interleave(
+        weights.shape[1] // value.shape[1], dim=1
+    )  # grouped-query attention: one value per query head
     visible = _visible(attention_mask, weights)
     parts = decompose(weights, value, visible, reading=reading)
-    record = _ACTIVE.get()
-    if reading == "padded" and record is not None:
-        record.add(parts.output_change(_real_queries(visible, weights)))
+    _record(reading, parts, visible)
     output = parts.effective @ value  # (batch, head, query, d_value)
     return output.transpose(1, 2).contiguous(), parts.effective
+
+
+def _record(reading: Reading, parts: Decomposition, visible: Tensor | None) -> None:
+    record = _ACTIVE.get()
+    if record is None:
+        return
+    keys = parts.attention.shape[-1]
+    if reading == "exact" and visible is not None:
+        record.add_nullity(visible.any(dim=-2).sum(dim=-1) - parts.rank)  # (batch, 1 or head) - (batch, head)
+    else:
+        record.add_nullity(keys - parts.rank)
+    if reading == "padded":
+        record.add_change(parts.output_change(_real_queries(visible, parts.attention)))
 
 
 def _count_call() -> None:
@@ -190,7 +215,7 @@ def _eager(module: nn.Module) -> Callable[..., AttentionOutput]:
     for cls in type(module).__mro__:
         function = getattr(sys.modules.get(cls.__module__), "eager_attention_forward", None)
         if function is not None:
-            return function  # type: ignore[no-any-return]
+            return function
     raise ValueError(_unsupported(type(module).__name__))
 
 

@@ -1,0 +1,120 @@
+"""Texts to token ids, once: the result is kept on disk under a key of everything it depends on."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from transformers import PreTrainedTokenizerBase as Tokenizer
+
+log = logging.getLogger(__name__)
+_CHUNK = 10_000  # texts a tokenizer call; bounds its memory
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Token ids of many examples, end to end in flat arrays.
+
+    Attributes:
+        input_ids: All ids, example after example.
+        token_type_ids: Segment of each id (0 first text, 1 second).
+        offsets: Example ``i`` is ``input_ids[offsets[i] : offsets[i + 1]]``.
+        truncated: Which examples were cut at ``max_length``.
+    """
+
+    input_ids: NDArray[np.int32]
+    token_type_ids: NDArray[np.int8]
+    offsets: NDArray[np.int64]
+    truncated: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.truncated)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        return np.diff(self.offsets)
+
+    def row(self, index: int) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
+        span = slice(self.offsets[index], self.offsets[index + 1])
+        return self.input_ids[span], self.token_type_ids[span]
+
+
+def encode(texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, max_length: int, cache_dir: Path | None) -> Encoded:
+    """Tokenise (a pair is cut longest text first), from the cache if it was done before."""
+    if cache_dir is None:
+        return _tokenise(texts, tokenizer, max_length)
+    path = cache_dir / f"{_key(texts, tokenizer, max_length)}.npz"
+    found = _read(path)
+    if found is not None:
+        return found
+    encoded = _tokenise(texts, tokenizer, max_length)
+    _write(path, encoded)
+    return encoded
+
+
+def default_cache_dir() -> Path:
+    """``$EFFECTIVE_ATTENTION_CACHE``, else a folder in the user's cache."""
+    chosen = os.environ.get("EFFECTIVE_ATTENTION_CACHE")
+    if chosen:
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "effective-attention" / "tokens"
+
+
+def _tokenise(texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, max_length: int) -> Encoded:
+    ids, types, lengths, truncated = [], [], [0], []
+    for start in range(0, len(texts), _CHUNK):
+        columns = [list(column) for column in zip(*texts[start : start + _CHUNK], strict=True)]
+        batch = tokenizer(*columns, truncation="longest_first", max_length=max_length, return_token_type_ids=True)
+        for row, kinds, encoding in zip(batch["input_ids"], batch["token_type_ids"], batch.encodings, strict=True):
+            ids.append(np.asarray(row, dtype=np.int32))
+            types.append(np.asarray(kinds, dtype=np.int8))
+            lengths.append(len(row))
+            truncated.append(bool(encoding.overflowing))
+    return Encoded(np.concatenate(ids), np.concatenate(types), np.cumsum(lengths), np.asarray(truncated))
+
+
+def _key(texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, max_length: int) -> str:
+    """Hash of the texts, the whole tokenizer and the length: nothing stale can be found under it."""
+    digest = hashlib.sha256(f"1|{max_length}|{len(texts)}|".encode())
+    digest.update(tokenizer.backend_tokenizer.to_str().encode())
+    for text in texts:
+        for part in text:
+            raw = part.encode()
+            digest.update(len(raw).to_bytes(8, "little") + raw)
+        digest.update(b"|")
+    return digest.hexdigest()[:32]
+
+
+def _read(path: Path) -> Encoded | None:
+    if not path.is_file():
+        return None
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            return Encoded(**{name: arrays[name] for name in Encoded.__dataclass_fields__})
+    except (OSError, ValueError, KeyError, EOFError) as error:
+        log.warning("token cache %s cannot be read (%s); made anew", path, error)
+        return None
+
+
+def _write(path: Path, encoded: Encoded) -> None:
+    """Whole or not at all; a cache that cannot be written costs time, not the run."""
+    arrays: dict[str, Any] = {name: getattr(encoded, name) for name in Encoded.__dataclass_fields__}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
+            try:
+                np.savez(file, **arrays)
+            except BaseException:
+                Path(file.name).unlink(missing_ok=True)
+                raise
+        Path(file.name).replace(path)
+    except OSError as error:
+        log.warning("tokens are not cached: %s: %s", path.parent, error.strerror)
