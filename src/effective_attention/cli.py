@@ -64,7 +64,8 @@ def _explain_one(error: BaseException) -> str | None:
         return f"{group}={choice} does not exist; choose one of: {', '.join(error.options)}"
     missing = re.search(r"[Mm]issing mandatory value: (\S+)", str(error)) if isinstance(error, OmegaConfBaseException) else None
     if missing:
-        return f"{missing[1]} is not set; add {missing[1]}=<value>"
+        option = missing[1].replace(".source.", ".")  # the sources' options are given one level up
+        return f"{option} is not set; add {option}=<value>"
     if isinstance(error, InstantiationException):
         return None  # its cause tells more, or it is ours
     if isinstance(error, HydraException | OmegaConfBaseException):

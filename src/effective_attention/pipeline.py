@@ -28,7 +28,7 @@ from effective_attention.data.tasks import Task
 from effective_attention.errors import UserError
 from effective_attention.models.checkpoints import find_checkpoint, read_checkpoint, restore_classifier
 from effective_attention.models.classifier import CHECKPOINT_KEY, SequenceClassifier
-from effective_attention.models.encoders import Encoder
+from effective_attention.models.encoders import Encoder, encoder_from_dict
 from effective_attention.results.files import write_json, write_text
 from effective_attention.results.summary import print_rows, summarise
 from effective_attention.tracking import ForgivingWandbLogger, build_loggers
@@ -89,7 +89,7 @@ def _prepare(cfg: DictConfig, checkpoint: str | None) -> _Run:
     else:
         state = read_checkpoint(find_checkpoint(checkpoint, "checkpoint"), task)
         classifier = restore_classifier(state, task)
-        encoder = instantiate(state[CHECKPOINT_KEY]["encoder"])
+        encoder = encoder_from_dict(state[CHECKPOINT_KEY]["encoder"])
     for kind in cfg.attention.kinds:
         _check_attention(classifier, kind)
     datamodule = _datamodule(cfg, task, source, encoder, classifier)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -54,6 +54,7 @@ class EncodedSplit(Dataset[int]):
         return {
             f"data/{self.name}/examples": len(self),
             f"data/{self.name}/truncated": int(self.encoded.truncated.sum()),
+            f"data/{self.name}/skipped_rows": self.examples.skipped_rows,
             f"data/{self.name}/mean_length": round(float(lengths.mean()), 2),
             f"data/{self.name}/max_length": int(lengths.max()),
         }
@@ -160,7 +161,7 @@ class TextDataModule(LightningDataModule):
             examples = self.source.load(self.task, name)
             limit = self.limit_train if name == "train" else self.limit_eval
             if limit is not None:
-                examples = replace(examples, texts=examples.texts[:limit], labels=examples.labels[:limit])
+                examples = examples.head(limit)
             encoded = encode(examples.texts, self.tokenizer, self.max_length, self.token_cache)
             self._splits[name] = EncodedSplit(name, examples, encoded)
         return self._splits[name]
@@ -215,8 +216,6 @@ def _check_options(batch_size: int, max_length: int, padding: str, max_positions
     if max_length < 5:
         raise UserError(f"data.max_length must be at least 5 to hold two texts and their delimiters, got {max_length}")
     if max_positions is not None and max_length > max_positions:
-        raise UserError(
-            f"data.max_length={max_length} is more than the model's {max_positions} positions; add data.max_length={max_positions}"
-        )
+        raise UserError(f"data.max_length={max_length} is more than the model's positions; add data.max_length={max_positions}")
     if padding not in ("longest", "max_length"):
         raise UserError(f"data.padding must be longest or max_length, got {padding!r}")

@@ -47,7 +47,7 @@ class PretrainedEncoder:
         return self._load(AutoModelForSequenceClassification, num_labels=num_outputs)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"_target_": f"{type(self).__module__}.{type(self).__qualname__}", **asdict(self)}
+        return asdict(self)
 
     def _load(self, factory: Any, **options: Any) -> Any:
         place = str(embedded_folder()) if self.embedded else self.name
@@ -81,10 +81,16 @@ class TinyEncoder:
         return AutoModelForSequenceClassification.from_config(config)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"_target_": f"{type(self).__module__}.{type(self).__qualname__}", **asdict(self)}
+        return asdict(self)
 
 
 Encoder = PretrainedEncoder | TinyEncoder
+
+
+def encoder_from_dict(options: dict[str, Any]) -> Encoder:
+    """The inverse of ``to_dict``. Never through ``_target_``: what a checkpoint says must not decide what code runs."""
+    made: Encoder = TinyEncoder(**options) if options["name"] == TinyEncoder.name else PretrainedEncoder(**options)
+    return made
 
 
 def empty_classifier(config: dict[str, Any]) -> PreTrainedModel:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import tempfile
 from collections.abc import Mapping
@@ -25,4 +26,6 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, values: Mapping[str, Any]) -> None:
-    write_text(path, json.dumps(dict(values), indent=2, ensure_ascii=False) + "\n")
+    """Flat values; a number that is not finite becomes null, because JSON has no word for it."""
+    finite = {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in values.items()}
+    write_text(path, json.dumps(finite, indent=2, ensure_ascii=False, allow_nan=False) + "\n")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import statistics
 from collections import defaultdict
 from collections.abc import Sequence
@@ -79,12 +80,15 @@ def _row(key: tuple[str, str, str, str], kind: str, members: list[Metrics]) -> R
     return row
 
 
-def mean_and_std(values: Sequence[float], *, digits: int) -> str:
+def mean_and_std(values: Sequence[float | None], *, digits: int) -> str:
     """Sample standard deviation; a single value has none.
 
-    >>> mean_and_std([0.5, 0.7], digits=2), mean_and_std([0.5], digits=2)
-    ('0.60 ± 0.14', '0.50')
+    >>> mean_and_std([0.5, 0.7], digits=2), mean_and_std([0.5], digits=2), mean_and_std([None], digits=2)
+    ('0.60 ± 0.14', '0.50', 'undefined')
     """
+    values = [float("nan") if value is None else value for value in values]  # null in metrics.json
+    if not all(map(math.isfinite, values)):
+        return "undefined"
     mean = f"{statistics.fmean(values):.{digits}f}"
     return f"{mean} ± {statistics.stdev(values):.{digits}f}" if len(values) > 1 else mean
 

@@ -1,0 +1,166 @@
+"""The one boundary: whatever the source, a row becomes an example here or is refused with its file and line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from effective_attention.data.tables import Row, Table
+from effective_attention.data.tasks import LABEL, Task
+from effective_attention.errors import UserError
+
+_SKIP = "data.skip_broken_rows=true"
+_NO_LABEL = ("", "-1", "-1.0", "None")  # how files and the hub write "this split's labels are secret"
+
+
+@dataclass(frozen=True)
+class Examples:
+    """A split, checked: every text is non-empty and every label belongs to the task.
+
+    Args:
+        texts: One or two texts per example, untouched (SST-2's trailing blanks included).
+        labels: Class ids in the hub's order, or scores.
+        source: Where they came from, for the console and the report.
+        skipped_rows: Rows left out because they were broken; 0 unless the user asked for that.
+    """
+
+    texts: list[tuple[str, ...]]
+    labels: list[int] | list[float]
+    source: str
+    skipped_rows: int = 0
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def head(self, count: int) -> Examples:
+        """The first examples, at most ``count``."""
+        return replace(self, texts=self.texts[:count], labels=self.labels[:count])
+
+
+class _BrokenRowError(Exception):
+    """A row without a readable example in it: wrong number of columns, no text. The user may choose to leave such rows out."""
+
+
+def read_examples(
+    table: Table, task: Task, *, source: str, renamed: Mapping[str, str] | None = None, skip_broken_rows: bool = False
+) -> Examples:
+    """Check and convert every row of a table.
+
+    Args:
+        table: The rows.
+        task: Decides the columns and the labels.
+        source: Passed on to the result.
+        renamed: The hub's column name → the table's, for the columns whose names differ.
+        skip_broken_rows: Leave out, and count, rows with the wrong number of columns or an empty text, instead of refusing the
+            table. A wrong label is refused all the same: it means that the table is not this task's.
+
+    Raises:
+        UserError: A column is missing, a row is broken, a label does not fit, or there is no example at all.
+    """
+    columns = {column: (renamed or {}).get(column, column) for column in task.columns}
+    _check_columns(table, columns)
+    text_columns = [columns[column] for column in task.text_columns]
+    texts: list[tuple[str, ...]] = []
+    labels: list[Any] = []
+    skipped = 0
+    label_of = _label_reader(task)
+    for row in table.rows:
+        try:
+            texts.append(_texts(row, text_columns))
+        except _BrokenRowError as problem:
+            if not skip_broken_rows:
+                raise UserError(f"{_at(table, row)}: {problem}; mend it, or leave such rows out with {_SKIP}") from None
+            skipped += 1
+            continue
+        labels.append(_label(table, row, columns[LABEL], label_of))
+    if not texts:
+        raise UserError(f"{table.place}: no examples in it" + (f" ({skipped} broken rows left out)" if skipped else ""))
+    return Examples(texts, labels, source, skipped)
+
+
+def _at(table: Table, row: Row) -> str:
+    return f"{table.place}, {table.unit} {row.number}"
+
+
+def _check_columns(table: Table, columns: Mapping[str, str]) -> None:
+    if table.columns is None:
+        return
+    missing = [column for column in columns.values() if column not in table.columns]
+    if missing:
+        raise UserError(f"{table.place}: {_missing(missing, columns[LABEL], table.columns)}")
+
+
+def _missing(missing: list[str], label: str, present: tuple[str, ...]) -> str:
+    there = f"there are: {', '.join(present) or 'none'}"
+    if missing == [label]:
+        return f"no label column {label!r} ({there}); an unlabelled split cannot be used, take a labelled one"
+    return f"missing column{'s' * (len(missing) > 1)} {', '.join(map(repr, missing))} ({there})"
+
+
+def _texts(row: Row, columns: list[str]) -> tuple[str, ...]:
+    if row.problem is not None:
+        raise _BrokenRowError(row.problem)
+    return tuple(_text(row, column) for column in columns)
+
+
+def _text(row: Row, column: str) -> str:
+    if column not in row.cells:
+        raise _BrokenRowError(_missing([column], "", tuple(row.cells)))
+    text = row.cells[column]
+    if not isinstance(text, str):
+        raise _BrokenRowError(f"{column!r} must be a text, got {_shown(text)}")
+    if not text.strip():
+        raise _BrokenRowError(f"the text in {column!r} is empty")
+    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+        raise _BrokenRowError(f"the text in {column!r} holds half a surrogate pair, which is no character")
+    return text
+
+
+def _label(table: Table, row: Row, column: str, label_of: Callable[[Any], int | float]) -> int | float:
+    if column not in row.cells:
+        raise UserError(f"{_at(table, row)}: {_missing([column], column, tuple(row.cells))}")
+    value = row.cells[column]
+    try:
+        return label_of(value)
+    except ValueError as error:
+        hint = "; an unlabelled split cannot be used, take a labelled one" if str(value) in _NO_LABEL else ""
+        raise UserError(f"{_at(table, row)}: {error}{hint}") from None
+
+
+def _label_reader(task: Task) -> Callable[[Any], int | float]:
+    """A function from a cell to its label, raising `ValueError` that says what is allowed."""
+    return _score_reader(*task.label_range) if task.label_range is not None else _class_reader(task.labels)
+
+
+def _class_reader(names: Sequence[str]) -> Callable[[Any], int]:
+    """Labels are given as the name or as the hub's id; 1.0 and True are neither."""
+    ids = {str(number): number for number in range(len(names))} | {name: number for number, name in enumerate(names)}
+    allowed = ", ".join(f"{name} ({number})" for number, name in enumerate(names))
+
+    def read(value: Any) -> int:
+        found = ids.get(str(value))
+        if found is None:
+            raise ValueError(f"label {_shown(value)} is not one of {allowed}")
+        return found
+
+    return read
+
+
+def _score_reader(low: float, high: float) -> Callable[[Any], float]:
+    def read(value: Any) -> float:
+        try:
+            score = math.nan if isinstance(value, bool) else float(value)
+        except (TypeError, ValueError, OverflowError):
+            score = math.nan
+        if not low <= score <= high:  # also true of NaN
+            raise ValueError(f"label {_shown(value)} is not a number from {low:g} to {high:g}")
+        return score
+
+    return read
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,166 @@
+"""Where examples come from: the embedded sample, the Hugging Face hub, or a folder of the user's.
+
+A source is chosen in the configuration (``data=sample|hub|local``), never guessed; a missing one says which override to add.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.resources import as_file, files
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from effective_attention.data.examples import Examples, read_examples
+from effective_attention.data.tables import READERS, Row, Table, first_line, read_table
+from effective_attention.data.tasks import LABEL, Task
+from effective_attention.errors import UserError
+
+__all__ = ["Examples", "HubSource", "LocalSource", "SampleSource"]
+
+_OPTIONS = "data.source.path, data.source.name and data.source.revision"
+
+
+class SampleSource:
+    """The small sample written for this project and shipped with it: no download, no real GLUE."""
+
+    name = "sample"
+
+    def load(self, task: Task, split: str) -> Examples:
+        split = task.split_name(split)
+        resource = files("effective_attention.data") / "sample" / task.name / f"{split}.jsonl"
+        if not resource.is_file():
+            raise UserError(
+                f"data=sample: no {split} sample for task {task.name}; add data=hub, or data=local data.dir=<GLUE folder>"
+            )
+        with as_file(resource) as path:
+            return read_examples(read_table(path), task, source=f"embedded sample {task.name}/{path.name}")
+
+
+class HubSource:
+    """A dataset on the Hugging Face hub, or a folder in the hub's layout, read by the ``datasets`` library.
+
+    Args:
+        path: Repository on the hub, or a folder.
+        name: Configuration of the dataset; the task's name where ``None``.
+        revision: Branch, tag or commit, for runs that must be repeatable.
+        cache_dir: Where the library keeps its files; its own default (under ``HF_HOME``) where ``None``.
+        skip_broken_rows: Leave out, and count, rows with an empty text (the hub's QQP has two).
+    """
+
+    name = "hub"
+
+    def __init__(
+        self,
+        path: str = "nyu-mll/glue",
+        name: str | None = None,
+        revision: str | None = None,
+        cache_dir: str | None = None,
+        skip_broken_rows: bool = False,
+    ) -> None:
+        self.path = path
+        self.configuration = name
+        self.revision = revision
+        self.cache_dir = cache_dir
+        self.skip_broken_rows = skip_broken_rows
+
+    def load(self, task: Task, split: str) -> Examples:
+        split = task.split_name(split)
+        configuration = self.configuration if self.configuration is not None else task.name
+        place = f"{self.path} {configuration}/{split}"
+        dataset = self._download(configuration, split)
+        rows = _hub_rows(dataset, task, _label_names(dataset, task, place))
+        table = Table(place=place, rows=rows, columns=tuple(dataset.column_names), unit="row")
+        return read_examples(table, task, source=f"hub {place}", skip_broken_rows=self.skip_broken_rows)
+
+    def _download(self, configuration: str, split: str) -> Any:
+        from datasets import load_dataset
+
+        try:
+            return load_dataset(self.path, configuration, split=split, revision=self.revision, cache_dir=self.cache_dir)
+        except ConnectionError as error:
+            raise UserError(
+                f"data=hub: the hub cannot be reached and {self.path} {configuration} is not in the cache ({first_line(error)}); "
+                "add data=local data.dir=<folder> or data=sample instead, or fetch it where there is a network with "
+                f"load_dataset({self.path!r}, {configuration!r}) and set HF_HOME to that machine's cache folder"
+            ) from error
+        except Exception as error:  # the library's errors share no class: wrong name, split or revision, damaged file, full disk
+            raise UserError(
+                f"data=hub: cannot load {configuration}/{split} of {self.path} ({first_line(error)}); "
+                f"check {_OPTIONS}, or add data=local data.dir=<folder>"
+            ) from error
+
+
+def _label_names(dataset: Any, task: Task, place: str) -> list[str] | None:
+    """The dataset's own label names, in its order, where it has them. Names that are not the task's mean another dataset."""
+    names = getattr(dataset.features.get(LABEL), "names", None)
+    if names is not None and set(names) != set(task.labels):
+        theirs, ours = ", ".join(names), ", ".join(task.labels) or "scores"
+        raise UserError(f"{place}: its labels are {theirs}, those of task {task.name} {ours}; check {_OPTIONS}")
+    return names
+
+
+def _hub_rows(dataset: Any, task: Task, names: list[str] | None) -> Iterator[Row]:
+    """Rows with labels as names, not ids, so that a dataset that counts its labels in another order is read right."""
+    wanted = [column for column in task.columns if column in dataset.column_names]
+    number = 0
+    for batch in dataset.select_columns(wanted).iter(batch_size=1000):
+        for values in zip(*(batch[column] for column in wanted), strict=True):
+            number += 1
+            cells = dict(zip(wanted, values, strict=True))
+            label = cells.get(LABEL)
+            if names is not None and label is not None and 0 <= label < len(names):  # -1 stays: no label
+                cells[LABEL] = names[label]
+            yield Row(number, cells)
+
+
+class LocalSource:
+    """A folder of the user's: the classic GLUE download, or CSV, JSONL or Parquet with the hub's column names.
+
+    Args:
+        dir: The GLUE folder (``<dir>/MRPC/train.tsv``), a folder of task folders (``<dir>/mrpc/train.csv``), or the folder with
+            the task's own files (``<dir>/train.tsv``). Both ``validation.*`` and ``dev.*`` are the validation split.
+        skip_broken_rows: Leave out, and count, rows with the wrong number of columns or an empty text (the classic QQP has some).
+    """
+
+    name = "local"
+
+    def __init__(self, dir: str | Path | int, skip_broken_rows: bool = False) -> None:
+        self.dir = Path(str(dir)).expanduser()  # a folder called 2024 comes as a number
+        self.skip_broken_rows = skip_broken_rows
+
+    def load(self, task: Task, split: str) -> Examples:
+        try:
+            path = find_file(self.dir, task, task.split_name(split))
+            return read_examples(
+                read_table(path, tsv_header=task.tsv_header),
+                task,
+                source=f"file {path}",
+                renamed=task.tsv_renamed if path.suffix == ".tsv" else None,
+                skip_broken_rows=self.skip_broken_rows,
+            )
+        except OSError as error:
+            raise UserError(f"{error.filename or self.dir}: cannot be read ({error.strerror or first_line(error)})") from error
+
+
+def find_file(folder: Path, task: Task, split: str) -> Path:
+    """The one file that holds a split; the first of task folder (GLUE's name, the hub's name) and the folder itself that has one.
+
+    Raises:
+        UserError: No folder, no file, or two files in the same folder that could both be meant.
+    """
+    if not folder.is_dir():
+        problem = "is not a folder" if folder.exists() else "no such folder"
+        raise UserError(f"data.dir={folder}: {problem}; give the one that holds {task.tsv_folder}/train.tsv or train.csv")
+    stems = dict.fromkeys((split.replace("validation", "dev"), split))  # GLUE says dev, the hub says validation
+    names = [stem + suffix for stem, suffix in product(stems, READERS)]
+    for place in (folder / task.tsv_folder, folder / task.name, folder):
+        found = [place / name for name in names if (place / name).is_file()]
+        if len(found) > 1:
+            raise UserError(f"data.dir={folder}: two files for the {split} split, {found[0]} and {found[1]}; keep one of them")
+        if found:
+            return found[0]
+    raise UserError(
+        f"data.dir={folder}: no {task.tsv_folder}/{names[0]} for the {split} split of task {task.name}; "
+        f"looked for {', '.join(names)} in {task.tsv_folder}/, {task.name}/ and the folder itself"
+    )

@@ -1,0 +1,117 @@
+"""What a task is: its columns, its labels, its metrics, and how the classic GLUE download lays it out.
+
+The files ``conf/task/*.yaml`` are the registry; nothing here knows a task by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from effective_attention.errors import UserError
+
+if TYPE_CHECKING:  # takes seconds to import, and a task is read long before its metrics are needed
+    from torchmetrics import MetricCollection
+
+LABEL = "label"
+"""The hub's name for the label column, the same for every GLUE task."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task, built by Hydra from ``conf/task/<name>.yaml``.
+
+    Sequences become tuples and mappings plain dicts, whatever the caller passed, so that ``Task(**task.to_dict()) == task``.
+
+    Args:
+        name: The hub's configuration name, such as ``mrpc``.
+        text_columns: The hub's names of the one or two text columns.
+        metrics: Metric name → its ``_target_`` config, as GLUE defines them. They take predicted class ids (batch,), or scores
+            (batch,) for regression, and the labels.
+        main_metric: The metric that chooses the best checkpoint, larger is better.
+        tsv_folder: The task's folder in the classic GLUE download, such as ``STS-B``.
+        labels: Label names in the order of the hub's ids; empty for a regression task.
+        label_range: Lowest and highest score of a regression task; ``None`` for classification.
+        eval_splits: Labelled splits to evaluate on; the first is what "validation" means.
+        tsv_renamed: The hub's column name → the classic TSV file's, for the columns whose names differ.
+        tsv_header: Column names of TSV files that have no header line (CoLA); ``None`` where the first line is the header.
+    """
+
+    name: str
+    text_columns: Sequence[str]
+    metrics: Mapping[str, Mapping[str, Any]]
+    main_metric: str
+    tsv_folder: str
+    labels: Sequence[str] = ()
+    label_range: Sequence[float] | None = None
+    eval_splits: Sequence[str] = ("validation",)
+    tsv_renamed: Mapping[str, str] = field(default_factory=dict)
+    tsv_header: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("text_columns", "labels", "label_range", "eval_splits", "tsv_header"):
+            value = getattr(self, name)
+            self._set(name, None if value is None else tuple(value))
+        self._set("metrics", {name: dict(config) for name, config in self.metrics.items()})
+        self._set("tsv_renamed", dict(self.tsv_renamed))
+        _check(self)
+
+    def _set(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)  # the way to normalise a field of a frozen dataclass
+
+    @property
+    def is_regression(self) -> bool:
+        return self.label_range is not None
+
+    @property
+    def is_pair(self) -> bool:
+        return len(self.text_columns) == 2
+
+    @property
+    def num_outputs(self) -> int:
+        """Width of the classification head: one score, or one logit per label."""
+        return 1 if self.is_regression else len(self.labels)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column an example needs, by the hub's names: the texts, then the label."""
+        return (*self.text_columns, LABEL)
+
+    def split_name(self, split: str) -> str:
+        """The hub's name of a split: plain "validation" is the first evaluation split (MNLI has two)."""
+        return self.eval_splits[0] if split == "validation" else split
+
+    def build_metrics(self) -> MetricCollection:
+        """Fresh metrics, so that two evaluations never share a state."""
+        from hydra.utils import instantiate
+        from torchmetrics import MetricCollection
+
+        return MetricCollection({name: instantiate(config) for name, config in self.metrics.items()})
+
+    def to_dict(self) -> dict[str, Any]:
+        """The task as lists, dicts, strings and numbers only, fit for JSON and for a ``weights_only`` checkpoint."""
+        return {name: _primitive(value) for name, value in asdict(self).items()}
+
+
+def _primitive(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _primitive(item) for key, item in value.items()}
+    return [_primitive(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _check(task: Task) -> None:
+    """Refuse a task file that could only fail later, and obscurely."""
+    place = f"task {task.name}"
+    if len(task.text_columns) not in (1, 2):
+        raise UserError(f"{place}: text_columns must name one or two columns, got {list(task.text_columns)}")
+    if task.is_regression == bool(task.labels):
+        raise UserError(f"{place}: give either labels (classification) or label_range (regression), not both or neither")
+    if not task.is_regression and (len(task.labels) < 2 or len(set(task.labels)) < len(task.labels)):
+        raise UserError(f"{place}: labels must be at least two different names, got {list(task.labels)}")
+    if task.label_range is not None and not (len(task.label_range) == 2 and task.label_range[0] < task.label_range[1]):
+        raise UserError(f"{place}: label_range must be [lowest, highest], got {list(task.label_range)}")
+    if task.main_metric not in task.metrics:
+        raise UserError(f"{place}: main_metric must be one of its metrics ({', '.join(task.metrics)}), got {task.main_metric!r}")
+    if not task.eval_splits:
+        raise UserError(f"{place}: eval_splits must name at least one split, such as [validation]")
