@@ -5,8 +5,10 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
+import torch.distributed as distributed
 from pytorch_lightning import Trainer
 from torch import Tensor
 
@@ -20,8 +22,8 @@ class _Tested:
     """One attention's results: the same scores each time, a time for every repeat."""
 
     record: AttentionSwap
-    scores: dict[str, float]
     logits: dict[int, Tensor]
+    scores: dict[str, float]
     seconds: list[float] = field(default_factory=list)
 
 
@@ -65,7 +67,17 @@ def _test(trainer: Trainer, classifier: SequenceClassifier, datamodule: TextData
     finally:
         datamodule.padding = padding
     scores = {name: float(value) for name, value in trainer.callback_metrics.items() if name.startswith(f"test/{kind}/")}
-    return _Tested(record, scores, classifier.test_logits)
+    return _Tested(*_from_all_processes(record, classifier.test_logits), scores=scores)
+
+
+def _from_all_processes(record: AttentionSwap, logits: dict[int, Tensor]) -> tuple[AttentionSwap, dict[int, Tensor]]:
+    """Under DDP every process has seen its own part of the split; the metrics have already been brought together."""
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return record, logits
+    parts: list[Any] = [None] * distributed.get_world_size()
+    distributed.all_gather_object(parts, (record, logits))
+    merged = sum((part for part, _ in parts), start=AttentionSwap(record.kind))
+    return merged, {index: row for _, rows in parts for index, row in rows.items()}
 
 
 def _absolute(kind: str, result: _Tested) -> dict[str, float]:

@@ -214,7 +214,8 @@ def _sweep_name() -> str | None:
 def _test_and_report(cfg: DictConfig, trainer: pl.Trainer, run: _Run, earlier: Metrics) -> Metrics:
     tested = compare_attentions(trainer, run.classifier, run.datamodule, cfg.attention.kinds, repeats=cfg.attention.repeats)
     metrics = {**run.facts, **run.datamodule.facts(), **earlier, **tested}
-    write_json(run.folder / "metrics.json", metrics)
+    if trainer.is_global_zero:
+        write_json(run.folder / "metrics.json", metrics)
     rows = summarise([("", metrics)])
     for logger in trainer.loggers:
         if isinstance(logger, ForgivingWandbLogger):

@@ -60,12 +60,24 @@ class AttentionSwap:
         self.heads += nullity.numel()
         self.nontrivial += int((nullity > 0).sum())
 
+    def __add__(self, other: AttentionSwap) -> AttentionSwap:
+        """What two processes saw, together."""
+        return AttentionSwap(
+            self.kind,
+            calls=self.calls + other.calls,
+            heads=self.heads + other.heads,
+            nontrivial=self.nontrivial + other.nontrivial,
+            output_change=max(self.output_change, other.output_change),
+            _sum=self._sum + other._sum,
+        )
+
     def add_change(self, change: Float[Tensor, "batch head"]) -> None:
         self.output_change = max(self.output_change, float(change.max()))
         self._sum += float(change.sum())
 
 
-_ACTIVE: ContextVar[AttentionSwap | None] = ContextVar("active attention swap", default=None)
+# The swaps whose model is running, outermost first: a call counts for all, what it did for the innermost.
+_ACTIVE: ContextVar[tuple[AttentionSwap, ...]] = ContextVar("active attention swaps", default=())
 
 
 @contextmanager
@@ -130,10 +142,10 @@ def _configs(model: PreTrainedModel) -> list[Any]:
 
 def _watch(model: PreTrainedModel, record: AttentionSwap) -> list[Any]:
     """Hooks that make ``record`` the active one during ``forward``, and fail if no layer called our function."""
-    entered: list[tuple[Token[AttentionSwap | None], int]] = []
+    entered: list[tuple[Token[tuple[AttentionSwap, ...]], int]] = []
 
     def enter(_module: nn.Module, _inputs: Any) -> None:
-        entered.append((_ACTIVE.set(record), record.calls))
+        entered.append((_ACTIVE.set((*_ACTIVE.get(), record)), record.calls))
 
     def leave(_module: nn.Module, _inputs: Any, output: Any) -> None:
         token, calls = entered.pop()
@@ -141,7 +153,8 @@ def _watch(model: PreTrainedModel, record: AttentionSwap) -> list[Any]:
         if output is not None and record.calls == calls:
             raise ValueError(_unsupported(type(model).__name__))
 
-    return [model.register_forward_pre_hook(enter), model.register_forward_hook(leave, always_call=True)]
+    # prepend: nested swaps leave in the reverse order of entering
+    return [model.register_forward_pre_hook(enter), model.register_forward_hook(leave, prepend=True, always_call=True)]
 
 
 # --- the attention functions ---
@@ -192,9 +205,9 @@ def _decomposed_attention(
 
 
 def _record(reading: Reading, parts: Decomposition, visible: Tensor | None) -> None:
-    record = _ACTIVE.get()
-    if record is None:
+    if not _ACTIVE.get():
         return
+    record = _ACTIVE.get()[-1]
     keys = parts.attention.shape[-1]
     if reading == "exact" and visible is not None:
         record.add_nullity(visible.any(dim=-2).sum(dim=-1) - parts.rank)  # (batch, 1 or head) - (batch, head)
@@ -205,8 +218,7 @@ def _record(reading: Reading, parts: Decomposition, visible: Tensor | None) -> N
 
 
 def _count_call() -> None:
-    record = _ACTIVE.get()
-    if record is not None:
+    for record in _ACTIVE.get():
         record.calls += 1
 
 

@@ -23,8 +23,14 @@ from effective_attention.results.files import write_text
 Metrics = dict[str, Any]
 Row = dict[str, str]
 _KEYS = ("task", "model", "data", "setting")
-_TIMES = {"seconds": ("seconds", 1), "examples_per_second": ("examples/s", 0), "seconds_ratio": ("ratio", 2)}
-_NOT_A_SCORE = ("seconds", "examples_per_second", "seconds_ratio", "max_logit_difference", "changed_predictions")
+_COMMON = {  # what every task has, beside its scores: title and digits
+    "seconds": ("seconds", 1),
+    "examples_per_second": ("examples/s", 0),
+    "seconds_ratio": ("ratio", 2),
+    "output_change": ("output change", 3),
+}
+_DIFFERENCE = "max_logit_difference"
+_NOT_SHOWN = ("changed_predictions", "null_space_share", "max_output_change")
 
 
 class SweepSummary(Callback):
@@ -67,16 +73,16 @@ def _rows(key: tuple[str, str, str, str], members: list[Metrics]) -> list[Row]:
 def _row(key: tuple[str, str, str, str], kind: str, members: list[Metrics]) -> Row:
     prefix = f"test/{kind}/"
     names = [name.removeprefix(prefix) for name in members[0] if name.startswith(prefix)]
-    scores = [name for name in names if name not in _NOT_A_SCORE and not name.startswith("null_space")]
+    scores = [name for name in names if name not in (*_COMMON, _DIFFERENCE, *_NOT_SHOWN)]
     row = dict(zip(_KEYS, key, strict=True)) | {"attention": kind}
     row["seeds"] = str(len(members)) if len(members) > 1 else ""
     for score in scores:
         row[score] = mean_and_std([run[prefix + score] for run in members], digits=3)
-    for name, (title, digits) in _TIMES.items():
+    for name, (title, digits) in _COMMON.items():
         if prefix + name in members[0]:
             row[title] = mean_and_std([run[prefix + name] for run in members], digits=digits)
-    difference = [run[f"{prefix}max_logit_difference"] for run in members if f"{prefix}max_logit_difference" in run]
-    row["max logit difference"] = f"{max(difference):.1e}" if difference else ""
+    difference = [run[prefix + _DIFFERENCE] for run in members if prefix + _DIFFERENCE in run]
+    row["logit difference"] = f"{max(difference):.1e}" if difference else ""
     return row
 
 
@@ -86,16 +92,16 @@ def mean_and_std(values: Sequence[float | None], *, digits: int) -> str:
     >>> mean_and_std([0.5, 0.7], digits=2), mean_and_std([0.5], digits=2), mean_and_std([None], digits=2)
     ('0.60 ± 0.14', '0.50', 'undefined')
     """
-    values = [float("nan") if value is None else value for value in values]  # null in metrics.json
-    if not all(map(math.isfinite, values)):
+    known = [value for value in values if value is not None and math.isfinite(value)]  # null in metrics.json is undefined
+    if len(known) < len(values):
         return "undefined"
-    mean = f"{statistics.fmean(values):.{digits}f}"
-    return f"{mean} ± {statistics.stdev(values):.{digits}f}" if len(values) > 1 else mean
+    mean = f"{statistics.fmean(known):.{digits}f}"
+    return f"{mean} ± {statistics.stdev(known):.{digits}f}" if len(known) > 1 else mean
 
 
 def _columns(rows: Sequence[Row]) -> list[str]:
-    """All columns in order of first appearance, without those empty everywhere; timing goes last."""
-    last = [*(title for title, _ in _TIMES.values()), "max logit difference"]
+    """All columns in order of first appearance, without those empty everywhere; what all tasks share goes last."""
+    last = [*(title for title, _ in _COMMON.values()), "logit difference"]
     names = dict.fromkeys(name for row in rows for name in row)
     used = [name for name in names if any(row.get(name) for row in rows)]
     return [name for name in used if name not in last] + [name for name in last if name in used]
