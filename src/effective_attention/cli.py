@@ -16,7 +16,9 @@ from typing import Any
 
 from effective_attention.errors import UserError
 
-_DISK_TROUBLE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.ENOENT}
+_DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+_NO_ACCESS = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOENT, errno.ENAMETOOLONG}
+_DISK_TROUBLE = _DISK_FULL | _NO_ACCESS
 BAD_INPUT = 2
 
 
@@ -49,7 +51,7 @@ def explain(error: BaseException | None) -> str | None:
         line = _explain_one(error)
         if line is not None:
             return " ".join(line.split())
-        error = error.__cause__ or error.__context__
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     return None
 
 
@@ -81,14 +83,19 @@ def nothing_left_behind(run_dir: Path) -> Iterator[None]:
     """If bad input ends the command before it produced anything, take Hydra's files away again, and the folder if now empty."""
     try:
         yield
-    except UserError:
-        if not any((run_dir / kept).exists() for kept in ("checkpoints", "metrics.json")):
+    except Exception as error:
+        if explain(error) is not None and not any((run_dir / kept).exists() for kept in ("checkpoints", "metrics.json")):
             _remove_hydra_files(run_dir)
         raise
 
 
 def _remove_hydra_files(run_dir: Path) -> None:
-    for file in [*(run_dir / ".hydra").glob("*.yaml"), *run_dir.glob("*.log")]:
+    """Only what Hydra wrote for this run: the folder may be one of the user's, with other files in it."""
+    from hydra.core.hydra_config import HydraConfig
+
+    if not HydraConfig.initialized():
+        return
+    for file in [*(run_dir / ".hydra").glob("*.yaml"), run_dir / f"{HydraConfig.get().job.name}.log"]:
         file.unlink(missing_ok=True)
     for folder in (run_dir / ".hydra", run_dir, run_dir.parent):
         if folder.is_dir() and not any(folder.iterdir()):

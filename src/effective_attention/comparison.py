@@ -45,7 +45,7 @@ def compare_attentions(
     """
     tested: dict[str, _Tested] = {}
     for _ in range(repeats):
-        for kind in kinds:
+        for kind in dict.fromkeys(kinds):
             result = _test(trainer, classifier, datamodule, kind)
             tested.setdefault(kind, result).seconds.append(classifier.test_seconds)
     metrics: dict[str, float] = {}

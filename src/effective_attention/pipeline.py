@@ -15,10 +15,12 @@ from typing import Any
 import pytorch_lightning as pl
 import transformers
 from hydra.core.hydra_config import HydraConfig
+from hydra.errors import InstantiationException
 from hydra.types import RunMode
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.callbacks import Callback, LearningRateMonitor, ModelCheckpoint
+from pytorch_lightning.trainer.states import TrainerFn
 
 from effective_attention.attention.implementations import check_swappable
 from effective_attention.cli import nothing_left_behind
@@ -26,7 +28,13 @@ from effective_attention.comparison import compare_attentions
 from effective_attention.data.datamodule import Source, TextDataModule
 from effective_attention.data.tasks import Task
 from effective_attention.errors import UserError
-from effective_attention.models.checkpoints import find_checkpoint, read_checkpoint, restore_classifier
+from effective_attention.models.checkpoints import (
+    WholeCheckpointIO,
+    check_fits,
+    find_checkpoint,
+    read_checkpoint,
+    restore_classifier,
+)
 from effective_attention.models.classifier import CHECKPOINT_KEY, SequenceClassifier
 from effective_attention.models.encoders import Encoder, encoder_from_dict
 from effective_attention.results.files import write_json, write_text
@@ -53,7 +61,7 @@ def train(cfg: DictConfig) -> Metrics:
     """Finetune, then test under each attention. Returns what ``metrics.json`` holds."""
     with nothing_left_behind(Path(cfg.run_dir)):
         run = _prepare(cfg, checkpoint=None)
-        resume = _resume(cfg, run.task)
+        resume = _resume(cfg, run)
         run.datamodule.split("train")
     _write_config(cfg, run.folder)
     trainer = _trainer(cfg, run, [*_checkpointing(run), LearningRateMonitor("step"), _SaveWhenInterrupted(run.folder)])
@@ -78,6 +86,7 @@ def evaluate(cfg: DictConfig) -> Metrics:
 def _prepare(cfg: DictConfig, checkpoint: str | None) -> _Run:
     """Everything bad input can break, before anything is written."""
     _quiet_libraries()
+    _check(cfg)
     pl.seed_everything(cfg.seed, workers=True, verbose=False)
     task: Task = instantiate(cfg.task)
     source: Source = instantiate(cfg.data.source)
@@ -96,6 +105,22 @@ def _prepare(cfg: DictConfig, checkpoint: str | None) -> _Run:
     datamodule.split(datamodule.eval_split)
     facts = _facts(task, source, encoder, seed=cfg.seed, checkpoint=checkpoint)
     return _Run(Path(cfg.run_dir), task, encoder, datamodule, classifier, facts)
+
+
+def _check(cfg: DictConfig) -> None:
+    """The options that belong to nobody below."""
+    if not isinstance(cfg.seed, int) or not 0 <= cfg.seed < 2**32:
+        raise UserError(f"seed must be a whole number from 0 to {2**32 - 1}, got {cfg.seed!r}")
+    if not cfg.attention.kinds or not isinstance(cfg.attention.repeats, int) or cfg.attention.repeats < 1:
+        raise UserError(
+            "attention must have at least one of kinds and repeats, "
+            f"got attention.kinds={cfg.attention.kinds} attention.repeats={cfg.attention.repeats}"
+        )
+    try:
+        instantiate(cfg.trainer, logger=False)  # thrown away: the real one writes files as soon as it has its loggers
+    except InstantiationException as error:
+        reason = str(error.__cause__ or error).strip().splitlines()[0]
+        raise UserError(f"trainer: {reason}; check the trainer's options, or add trainer=cpu") from error
 
 
 def _optimizer(cfg: DictConfig) -> Any:
@@ -125,12 +150,14 @@ def _datamodule(cfg: DictConfig, task: Task, source: Source, encoder: Encoder, c
 _DATA_OPTIONS = ("batch_size", "max_length", "padding", "limit_train", "limit_eval", "num_workers", "token_cache")
 
 
-def _resume(cfg: DictConfig, task: Task) -> str | None:
+def _resume(cfg: DictConfig, run: _Run) -> str | None:
     if cfg.resume is None:
         return None
     path = find_checkpoint(cfg.resume, "resume")
-    if "optimizer_states" not in read_checkpoint(path, task):
+    checkpoint = read_checkpoint(path, run.task)
+    if "optimizer_states" not in checkpoint:
         raise UserError(f"resume={cfg.resume}: {path.name} holds weights only; resume from checkpoints/last.ckpt")
+    check_fits(checkpoint, run.classifier)
     return str(path)
 
 
@@ -161,7 +188,9 @@ def _quiet_libraries() -> None:
         logging.getLogger(noisy).setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", module="pytorch_lightning.utilities._pytree")
     warnings.filterwarnings("ignore", message="The number of training batches")
+    warnings.filterwarnings("ignore", message="You're resuming from a checkpoint that ended before")  # our data module can
     warnings.filterwarnings("ignore", message=".*does not have many workers")
+    warnings.filterwarnings("ignore", message="Metric `SpearmanCorrcoef` will save all")  # a few thousand numbers
 
 
 def _write_config(cfg: DictConfig, folder: Path) -> None:
@@ -178,7 +207,7 @@ class _SaveWhenInterrupted(Callback):
         self.path = folder / "checkpoints" / "last.ckpt"
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
-        if trainer.global_step > 0 and trainer.training:
+        if trainer.global_step > 0 and trainer.state.fn == TrainerFn.FITTING:  # its validation included
             trainer.save_checkpoint(self.path)
             log.warning("stopped at step %d; go on with resume=%s", trainer.global_step, self.path)
 
@@ -198,7 +227,9 @@ def _trainer(cfg: DictConfig, run: _Run, callbacks: list[Callback]) -> pl.Traine
     tags = [run.task.name, run.encoder.name, *cfg.attention.kinds, f"seed={cfg.seed}"]
     wandb = None if cfg.logger.wandb is None else {**cfg.logger.wandb, "group": cfg.logger.wandb.group or _sweep_name()}
     loggers = build_loggers(run.folder, wandb, config={**config, **run.facts}, tags=tags)  # type: ignore[dict-item]
-    trainer: pl.Trainer = instantiate(cfg.trainer, logger=loggers, callbacks=callbacks, default_root_dir=str(run.folder))
+    trainer: pl.Trainer = instantiate(
+        cfg.trainer, logger=loggers, callbacks=callbacks, plugins=[WholeCheckpointIO()], default_root_dir=str(run.folder)
+    )
     return trainer
 
 

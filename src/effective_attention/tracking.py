@@ -5,6 +5,7 @@ W&B is a convenience, never a condition: whatever goes wrong with it is said onc
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -53,8 +54,11 @@ class ForgivingWandbLogger(WandbLogger):
         self._attempt(lambda: self.experiment.summary.update(dict(values)))
 
     def finish(self) -> None:
-        """End the run, so that the next one of a sweep starts its own."""
+        """End the run, so that the next one of a sweep starts its own; also after a failure, or that would go on in this one."""
         self._attempt(lambda: self.experiment.finish())
+        if self.broken and self._experiment is not None:
+            with contextlib.suppress(Exception):
+                self._experiment.finish()
 
 
 def build_loggers(
@@ -107,6 +111,8 @@ def _wants_online() -> bool:
         import wandb
 
         return bool(wandb.login(prompt=False, verify=False))
+    except ImportError:
+        return False  # said when it is opened
     except Exception as error:
         _say_off(error, "login")
         return False

@@ -68,18 +68,23 @@ class LengthBucketSampler(Sampler[list[int]]):
 
     def __init__(self, lengths: NDArray[np.int64], batch_size: int, *, shuffle: bool, seed: int = 0) -> None:
         self.lengths, self.batch_size, self.shuffle, self.seed = lengths, batch_size, shuffle, seed
-        self.epoch = 0
+        self.epoch, self._skip = 0, 0
         self.sampler = self  # where Lightning looks for set_epoch
 
     def set_epoch(self, epoch: int) -> None:
         self.epoch = epoch
 
+    def resume(self, epoch: int, batches_done: int) -> None:
+        """Go on in the middle of an epoch: its first batches are left out, once."""
+        self.epoch, self._skip = epoch, batches_done % len(self)
+
     def __iter__(self) -> Iterator[list[int]]:
         rank, world = _rank_and_world()
+        skip, self._skip = self._skip, 0
         batches = self._batches()
-        if self.shuffle and len(batches) % world:  # every process must take as many steps
-            batches += batches[: world - len(batches) % world]
-        yield from batches[rank::world]
+        if self.shuffle:  # every process must take as many steps: start over until they come out even
+            batches = [batches[i % len(batches)] for i in range(world * len(self))]
+        yield from batches[rank::world][skip:]
 
     def __len__(self) -> int:
         rank, world = _rank_and_world()
@@ -147,6 +152,10 @@ class TextDataModule(LightningDataModule):
     ) -> None:
         super().__init__()
         _check_options(batch_size, max_length, padding, max_positions)
+        _check_at_least(1, limit_train=limit_train, limit_eval=limit_eval)
+        _check_at_least(0, num_workers=num_workers)
+        if tokenizer.pad_token_id is None:
+            raise UserError("the model's tokenizer has no padding token, so batches cannot be made; choose a model that has one")
         self.task, self.source, self.tokenizer = task, source, tokenizer
         self.batch_size, self.max_length, self.padding = batch_size, max_length, padding
         self.limit_train, self.limit_eval = limit_train, limit_eval
@@ -154,6 +163,7 @@ class TextDataModule(LightningDataModule):
         self.eval_split = split or task.eval_splits[0]
         self.token_cache = default_cache_dir() if token_cache is None else Path(token_cache)
         self._splits: dict[str, EncodedSplit] = {}
+        self._resumed: dict[str, int] | None = None
 
     def split(self, name: str) -> EncodedSplit:
         """A split, loaded and tokenised on first use."""
@@ -169,8 +179,19 @@ class TextDataModule(LightningDataModule):
     def facts(self) -> dict[str, float]:
         return {key: value for split in self._splits.values() for key, value in split.facts().items()}
 
+    def state_dict(self) -> dict[str, int]:
+        """How far training had got: Lightning counts the batches of an epoch, but does not leave them out on resuming."""
+        loop = self.trainer.fit_loop
+        return {"epoch": loop.epoch_progress.current.processed, "batches_done": loop.epoch_loop.batch_progress.current.processed}
+
+    def load_state_dict(self, state_dict: dict[str, int]) -> None:
+        self._resumed = state_dict
+
     def train_dataloader(self) -> DataLoader[Batch]:
-        return self._loader("train", shuffle=True)
+        loader = self._loader("train", shuffle=True)
+        if self._resumed is not None:
+            loader.batch_sampler.resume(**self._resumed)  # type: ignore[union-attr]
+        return loader
 
     def val_dataloader(self) -> DataLoader[Batch]:
         return self._loader(self.eval_split, shuffle=False)
@@ -211,11 +232,16 @@ class TextDataModule(LightningDataModule):
 
 
 def _check_options(batch_size: int, max_length: int, padding: str, max_positions: int | None) -> None:
-    if batch_size < 1:
-        raise UserError(f"data.batch_size must be at least 1, got {batch_size}")
+    _check_at_least(1, batch_size=batch_size, max_length=max_length)
     if max_length < 5:
         raise UserError(f"data.max_length must be at least 5 to hold two texts and their delimiters, got {max_length}")
     if max_positions is not None and max_length > max_positions:
         raise UserError(f"data.max_length={max_length} is more than the model's positions; add data.max_length={max_positions}")
     if padding not in ("longest", "max_length"):
         raise UserError(f"data.padding must be longest or max_length, got {padding!r}")
+
+
+def _check_at_least(least: int, **options: int | None) -> None:
+    for name, value in options.items():
+        if value is not None and (not isinstance(value, int) or value < least):
+            raise UserError(f"data.{name} must be a whole number, at least {least}, got {value!r}")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerBase as Tokenizer
+
+from effective_attention.results.files import whole_file
 
 log = logging.getLogger(__name__)
 _CHUNK = 10_000  # texts a tokenizer call; bounds its memory
@@ -52,7 +54,7 @@ def encode(texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, max_length: i
     if cache_dir is None:
         return _tokenise(texts, tokenizer, max_length)
     path = cache_dir / f"{_key(texts, tokenizer, max_length)}.npz"
-    found = _read(path)
+    found = _read(path, len(texts))
     if found is not None:
         return found
     encoded = _tokenise(texts, tokenizer, max_length)
@@ -83,8 +85,10 @@ def _tokenise(texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, max_length
 
 def _key(texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, max_length: int) -> str:
     """Hash of the texts, the whole tokenizer and the length: nothing stale can be found under it."""
-    digest = hashlib.sha256(f"1|{max_length}|{len(texts)}|".encode())
-    digest.update(tokenizer.backend_tokenizer.to_str().encode())
+    digest = hashlib.sha256(f"1|{max_length}|{len(texts)}|{tokenizer.truncation_side}|".encode())
+    settings = json.loads(tokenizer.backend_tokenizer.to_str())
+    del settings["truncation"], settings["padding"]  # set by every call: a fresh tokenizer must find what a used one wrote
+    digest.update(json.dumps(settings).encode())
     for text in texts:
         for part in text:
             raw = part.encode()
@@ -93,13 +97,17 @@ def _key(texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, max_length: int
     return digest.hexdigest()[:32]
 
 
-def _read(path: Path) -> Encoded | None:
+def _read(path: Path, count: int) -> Encoded | None:
     if not path.is_file():
         return None
     try:
         with np.load(path, allow_pickle=False) as arrays:
-            return Encoded(**{name: arrays[name] for name in Encoded.__dataclass_fields__})
-    except (OSError, ValueError, KeyError, EOFError) as error:
+            encoded = Encoded(**{name: arrays[name] for name in Encoded.__dataclass_fields__})
+        sizes = (len(encoded.truncated), len(encoded.offsets) - 1, len(encoded.input_ids), len(encoded.token_type_ids))
+        if sizes != (count, count, encoded.offsets[-1], encoded.offsets[-1]):
+            raise ValueError("its arrays do not fit together")
+        return encoded
+    except Exception as error:  # what a damaged zip raises depends on where the damage is; to make it anew is always right
         log.warning("token cache %s cannot be read (%s); made anew", path, error)
         return None
 
@@ -108,13 +116,7 @@ def _write(path: Path, encoded: Encoded) -> None:
     """Whole or not at all; a cache that cannot be written costs time, not the run."""
     arrays: dict[str, Any] = {name: getattr(encoded, name) for name in Encoded.__dataclass_fields__}
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
-            try:
-                np.savez(file, **arrays)
-            except BaseException:
-                Path(file.name).unlink(missing_ok=True)
-                raise
-        Path(file.name).replace(path)
+        with whole_file(path) as file:
+            np.savez(file, **arrays)
     except OSError as error:
         log.warning("tokens are not cached: %s: %s", path.parent, error.strerror)

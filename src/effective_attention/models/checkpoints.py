@@ -1,18 +1,27 @@
-"""Find, read and check a checkpoint before anything else is done with it."""
+"""Write a checkpoint whole or not at all; find, read and check one before anything else is done with it."""
 
 from __future__ import annotations
 
-import pickle
-import zipfile
+import warnings
 from pathlib import Path
 from typing import Any
 
 import torch
+from lightning_fabric.plugins.io.torch_io import TorchCheckpointIO
 
 from effective_attention.data.tasks import Task
 from effective_attention.errors import UserError
 from effective_attention.models.classifier import CHECKPOINT_KEY, SequenceClassifier
 from effective_attention.models.encoders import empty_classifier
+from effective_attention.results.files import whole_file
+
+
+class WholeCheckpointIO(TorchCheckpointIO):
+    """Lightning writes to ``/tmp`` and moves; to another disk that means a copy, and half a file when that disk is full."""
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any | None = None) -> None:
+        with whole_file(Path(path)) as file:
+            torch.save(checkpoint, file)
 
 
 def find_checkpoint(place: str | Path, option: str) -> Path:
@@ -31,15 +40,26 @@ def find_checkpoint(place: str | Path, option: str) -> Path:
 def read_checkpoint(path: Path, task: Task) -> dict[str, Any]:
     """Load safely (no code is run) and make sure that it is ours and for this task."""
     try:
-        checkpoint = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, RuntimeError, EOFError, ValueError, KeyError, pickle.UnpicklingError, zipfile.BadZipFile) as error:
+        with warnings.catch_warnings(action="ignore"):  # about the pickle protocol of a file that is refused anyway
+            checkpoint = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # random bytes make the unpickler raise nearly anything
         raise UserError(f"checkpoint {path} cannot be read: damaged, or not a PyTorch file ({type(error).__name__})") from error
-    if not isinstance(checkpoint, dict) or CHECKPOINT_KEY not in checkpoint or "state_dict" not in checkpoint:
+    trained_on = _trained_on(checkpoint)
+    if trained_on is None:
         raise UserError(f"checkpoint {path} was not written by this project; train one with `python train.py task={task.name}`")
-    trained_on = checkpoint[CHECKPOINT_KEY]["task"]["name"]
     if trained_on != task.name:
         raise UserError(f"checkpoint {path} was trained on {trained_on}, not on {task.name}; add task={trained_on}")
     return checkpoint
+
+
+def _trained_on(checkpoint: Any) -> str | None:
+    """The task's name, or None if anything is missing that we write."""
+    try:
+        origin, weights = checkpoint[CHECKPOINT_KEY], checkpoint["state_dict"]
+        named = origin["encoder"]["name"], origin["architecture"]["model_type"], origin["task"]["name"]
+    except (TypeError, KeyError, IndexError):
+        return None
+    return named[-1] if isinstance(weights, dict) else None
 
 
 def restore_classifier(checkpoint: dict[str, Any], task: Task) -> SequenceClassifier:
@@ -48,5 +68,15 @@ def restore_classifier(checkpoint: dict[str, Any], task: Task) -> SequenceClassi
     model = empty_classifier(origin.pop("architecture"))
     origin.pop("task")
     classifier = SequenceClassifier(model, task, origin=origin)
+    check_fits(checkpoint, classifier)
     classifier.load_state_dict(checkpoint["state_dict"])
     return classifier
+
+
+def check_fits(checkpoint: dict[str, Any], classifier: SequenceClassifier) -> None:
+    """Raise now, in one line, what loading the weights would raise later, in hundreds."""
+    states = classifier.state_dict(), checkpoint["state_dict"]
+    here, there = ({name: tensor.shape for name, tensor in state.items()} for state in states)
+    if here != there:
+        name = checkpoint[CHECKPOINT_KEY]["encoder"]["name"]
+        raise UserError(f"the checkpoint's model is {name}, whose weights do not fit the one chosen here; choose the same model")

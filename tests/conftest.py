@@ -1,0 +1,123 @@
+"""Every jaxtyping signature of the tensor code is checked with beartype while the tests run. Fixtures that several files share.
+
+Nothing here imports the package or anything heavy at the top: a test file that needs neither stays fast.
+"""
+
+import contextlib
+import io
+import os
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jaxtyping import install_import_hook
+
+# Not the whole package: what checks the user's options must be reached by wrong ones, as it is outside the tests.
+install_import_hook(["effective_attention.attention", "effective_attention.analyses"], "beartype.beartype")
+
+# No test may reach for the network, and no library may try for minutes.
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+CONF = Path(__file__).resolve().parents[1] / "conf"
+SMALL = (
+    "model=tiny",
+    "trainer=cpu",
+    "trainer.max_epochs=1",
+    "trainer.enable_progress_bar=false",
+    "data.limit_train=32",
+    "data.limit_eval=16",
+    "logger=csv",
+)
+
+
+@pytest.fixture(autouse=True)
+def _clean_globals() -> Iterator[None]:
+    """What a run may leave behind in this process: Hydra's singleton, deterministic algorithms, an ignored Ctrl-C."""
+    import hydra.core.global_hydra
+
+    hydra.core.global_hydra.GlobalHydra.instance().clear()
+    interrupt = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, interrupt)
+    hydra.core.global_hydra.GlobalHydra.instance().clear()
+
+
+def _compose(name: str, folder: Path, *overrides: str) -> Any:
+    from hydra import compose, initialize_config_dir
+
+    places = [f"run_dir={folder / 'run'}", f"data.token_cache={folder / 'tokens'}"]
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        return compose(name, overrides=[*SMALL, *places, *overrides])
+
+
+@pytest.fixture(scope="session")
+def composer() -> Callable[..., Any]:
+    """``composer("train", folder, *overrides)``: as ``compose``, for fixtures that outlive a test."""
+    return _compose
+
+
+@pytest.fixture
+def compose(tmp_path: Path) -> Callable[..., Any]:
+    """``compose("train", *overrides)``: the real config, shrunk to seconds; ``run_dir`` is ``tmp_path / "run"``."""
+    return lambda name, *overrides: _compose(name, tmp_path, *overrides)
+
+
+@pytest.fixture(scope="session")
+def make_task() -> Callable[[str], Any]:
+    """``make_task("mrpc")``: a task from its real config."""
+    from hydra import compose, initialize_config_dir
+    from hydra.utils import instantiate
+
+    def make(name: str) -> Any:
+        with initialize_config_dir(str(CONF), version_base="1.3"):
+            return instantiate(compose(overrides=[f"+task={name}"]).task)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def tokenizer() -> Any:
+    """The embedded model's tokenizer. Shared: do not change it."""
+    from effective_attention.models.encoders import TinyEncoder
+
+    return TinyEncoder().tokenizer()
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a tiny random model and its tokenizer, as ``save_pretrained`` writes them."""
+    import torch
+    from transformers import AutoModel, BertConfig
+
+    from effective_attention.models.encoders import TinyEncoder
+
+    folder = tmp_path_factory.mktemp("tiny")
+    torch.manual_seed(0)
+    config = BertConfig(num_hidden_layers=1, num_attention_heads=2, hidden_size=16, intermediate_size=16)
+    AutoModel.from_config(config).save_pretrained(folder)
+    TinyEncoder().tokenizer().save_pretrained(folder)
+    return folder
+
+
+@dataclass(frozen=True)
+class TrainedRun:
+    folder: Path
+    metrics: dict[str, Any]
+    console: str
+    cfg: Any
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> TrainedRun:
+    """One finished ``train``: tiny, MRPC sample, all attentions. Shared: do not write into its folder."""
+    from effective_attention.pipeline import train
+
+    cfg = _compose("train", tmp_path_factory.mktemp("trained"), "attention=all")
+    console = io.StringIO()
+    with contextlib.redirect_stdout(console):
+        metrics = train(cfg)
+    return TrainedRun(Path(cfg.run_dir), metrics, console.getvalue(), cfg)

@@ -1,0 +1,202 @@
+"""The LightningModule: losses, metrics and schedule against values computed by hand."""
+
+import math
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import pytorch_lightning as pl
+import torch
+from torch import Tensor, nn
+
+from effective_attention.models import classifier as classifier_module
+from effective_attention.models.classifier import CHECKPOINT_KEY, SequenceClassifier
+from effective_attention.models.encoders import TinyEncoder
+
+
+class Echo(nn.Module):
+    """A model whose logits are its input."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(1))
+
+    def forward(self, input_ids: Tensor) -> Any:
+        return SimpleNamespace(logits=input_ids + 0 * self.weight)
+
+
+LOGITS = torch.tensor([[2.0, 1.0], [0.0, 1.0], [1.0, 3.0], [0.5, 0.0]])
+LABELS = torch.tensor([0, 1, 0, 1])  # predictions 0 1 1 0: one true positive, one false positive, one false negative
+SCORES = torch.tensor([[1.0], [2.0], [4.0], [3.0]])
+TRUTH = torch.tensor([1.0, 2.0, 3.0, 5.0])
+
+
+def loader(inputs: Tensor, labels: Tensor) -> list[dict[str, Tensor]]:
+    """Two unequal batches: a mean of batch means would be wrong."""
+    index = torch.arange(len(labels))
+    parts = [part for part in (slice(0, 3), slice(3, 4)) if len(index[part])]
+    return [{"input_ids": inputs[part], "labels": labels[part], "index": index[part]} for part in parts]
+
+
+class ListData(pl.LightningDataModule):
+    def __init__(self, inputs: Tensor, labels: Tensor) -> None:
+        super().__init__()
+        self.batches = loader(inputs, labels)
+
+    def test_dataloader(self) -> Any:
+        return torch.utils.data.DataLoader(self.batches, batch_size=None)  # type: ignore[arg-type]
+
+    train_dataloader = val_dataloader = test_dataloader
+
+
+def trainer(tmp_path: Path, **options: Any) -> pl.Trainer:
+    return pl.Trainer(
+        accelerator="cpu",
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        num_sanity_val_steps=0,
+        default_root_dir=str(tmp_path),
+        **options,
+    )
+
+
+@pytest.fixture
+def echo(make_task: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> Callable[..., SequenceClassifier]:
+    monkeypatch.setattr(classifier_module, "use_attention", lambda model, kind: nullcontext())  # it has none to swap
+    return lambda task, *rest, **options: SequenceClassifier(Echo(), make_task(task), *rest, **options)  # type: ignore[arg-type]
+
+
+def test_cross_entropy_by_hand(echo: Callable[..., SequenceClassifier]) -> None:
+    losses = [math.log(1 + math.exp(-1)), math.log(1 + math.exp(-1)), math.log(1 + math.exp(2)), math.log(1 + math.exp(0.5))]
+    model = echo("mrpc")
+    assert model._loss(model({"input_ids": LOGITS}), LABELS).item() == pytest.approx(sum(losses) / 4)
+
+
+def test_mean_squared_error_by_hand(echo: Callable[..., SequenceClassifier]) -> None:
+    model = echo("stsb")
+    assert model({"input_ids": SCORES}).shape == (4,)
+    assert model._loss(model({"input_ids": SCORES}), TRUTH).item() == pytest.approx((1 + 4) / 4)
+
+
+def test_validation_metrics_by_hand(echo: Callable[..., SequenceClassifier], tmp_path: Path) -> None:
+    (metrics,) = trainer(tmp_path).validate(echo("mrpc"), datamodule=ListData(LOGITS, LABELS), verbose=False)
+    assert metrics["val/accuracy"] == pytest.approx(0.5)
+    assert metrics["val/f1"] == pytest.approx(0.5)
+    expected = (2 * math.log(1 + math.exp(-1)) + math.log(1 + math.exp(2)) + math.log(1 + math.exp(0.5))) / 4
+    assert metrics["val/loss"] == pytest.approx(expected), "weighted by examples, not by batches"
+
+
+def test_test_metrics_are_named_after_the_attention(echo: Callable[..., SequenceClassifier], tmp_path: Path) -> None:
+    model = echo("mrpc")
+    model.attention_name = "padded"
+    (metrics,) = trainer(tmp_path).test(model, datamodule=ListData(LOGITS, LABELS), verbose=False)
+    assert metrics == {"test/padded/accuracy": pytest.approx(0.5), "test/padded/f1": pytest.approx(0.5)}
+    assert sorted(model.test_logits) == [0, 1, 2, 3]
+    assert torch.equal(torch.stack([model.test_logits[index] for index in range(4)]), LOGITS)
+
+
+def test_regression_metrics_by_hand(echo: Callable[..., SequenceClassifier], tmp_path: Path) -> None:
+    model = echo("stsb")
+    (metrics,) = trainer(tmp_path).test(model, datamodule=ListData(SCORES, TRUTH), verbose=False)
+    # deviations: scores -1.5 -.5 1.5 .5, truth -1.75 -.75 .25 2.25 → 4.5 / sqrt(5 · 8.75); ranks 1 2 4 3 and 1 2 3 4 → 0.8
+    assert metrics["test/standard/pearson"] == pytest.approx(4.5 / math.sqrt(5 * 8.75), abs=1e-6)
+    assert metrics["test/standard/spearman"] == pytest.approx(0.8, abs=1e-6)
+
+
+def test_a_second_test_starts_from_nothing(echo: Callable[..., SequenceClassifier], tmp_path: Path) -> None:
+    model, run = echo("mrpc"), trainer(tmp_path)
+    run.test(model, datamodule=ListData(LOGITS, 1 - LABELS), verbose=False)
+    (metrics,) = run.test(model, datamodule=ListData(LOGITS[:2], LABELS[:2]), verbose=False)
+    assert metrics["test/standard/accuracy"] == 1.0
+    assert sorted(model.test_logits) == [0, 1]
+
+
+def test_only_the_timed_part_is_timed(echo: Callable[..., SequenceClassifier], tmp_path: Path, monkeypatch: Any) -> None:
+    """The clock is read when the test starts, after the warm-up, and when it ends."""
+    events: list[str] = []
+    model = echo("mrpc")
+    monkeypatch.setattr(model, "_clock", lambda: (events.append("clock"), float(len(events)))[1])
+    model.model.register_forward_hook(lambda *_: events.append("forward"))
+    trainer(tmp_path).test(model, datamodule=ListData(LOGITS, LABELS), verbose=False)
+    assert events == ["forward", "clock", "forward", "forward", "clock"]
+    assert model.test_seconds == 5.0 - 2.0
+
+
+# --- training ---
+
+
+class Rates(pl.Callback):
+    def __init__(self) -> None:
+        self.rates: list[float] = []
+
+    def on_train_batch_start(self, trainer: pl.Trainer, *_: Any) -> None:
+        self.rates.append(trainer.optimizers[0].param_groups[0]["lr"])
+
+
+@pytest.mark.parametrize(
+    ("warmup", "expected"), [(0.0, [6, 5, 4, 3, 2, 1]), (0.5, [0, 2, 4, 6, 4, 2])], ids=["linear decay", "warm-up"]
+)
+def test_learning_rate_changes_with_every_step(
+    warmup: float, expected: list[float], echo: Callable[..., SequenceClassifier], tmp_path: Path
+) -> None:
+    model, rates = echo("mrpc", partial(torch.optim.AdamW, lr=6.0), warmup=warmup), Rates()
+    run = trainer(tmp_path, max_epochs=3, callbacks=[rates])
+    run.fit(model, datamodule=ListData(LOGITS, LABELS))
+    assert rates.rates == pytest.approx(expected)
+    assert run.optimizers[0].param_groups[0]["lr"] == 0.0
+
+
+def test_a_classifier_for_testing_cannot_be_trained(echo: Callable[..., SequenceClassifier]) -> None:
+    with pytest.raises(RuntimeError, match="no optimiser"):
+        echo("mrpc").configure_optimizers()
+
+
+def test_dropout_is_active_in_training_and_not_in_testing(make_task: Callable[[str], Any], tmp_path: Path) -> None:
+    model = TinyEncoder().classifier(2).eval()  # as transformers hands out pretrained models
+    classifier = SequenceClassifier(model, make_task("mrpc"), partial(torch.optim.SGD, lr=0.0))
+    assert classifier.training
+    assert classifier.model.training
+    modes: dict[str, set[bool]] = {"fit": set(), "test": set()}
+    classifier.model.register_forward_pre_hook(lambda module, _: modes[stage[0]].add(all(m.training for m in module.modules())))
+    ids = torch.randint(1000, 2000, (4, 6))
+    data, run, stage = ListData(ids, LABELS), trainer(tmp_path, max_epochs=1, limit_val_batches=0), ["fit"]
+    run.fit(classifier, datamodule=data)
+    stage[0] = "test"
+    run.test(classifier, datamodule=data, verbose=False)
+    assert modes == {"fit": {True}, "test": {False}}
+    classifier.train()
+    batch = data.batches[0]
+    assert not torch.equal(classifier(batch), classifier(batch)), "dropout"
+    classifier.eval()
+    assert torch.equal(classifier(batch), classifier(batch))
+
+
+# --- checkpoints ---
+
+
+def test_checkpoint_holds_only_primitives_and_tensors(make_task: Callable[[str], Any], tmp_path: Path) -> None:
+    encoder = TinyEncoder(layers=1)
+    origin = {"encoder": encoder.to_dict(), "seed": 3}
+    task = make_task("stsb")
+    classifier = SequenceClassifier(encoder.classifier(1), task, partial(torch.optim.AdamW, lr=1e-3), origin=origin)
+    run = trainer(tmp_path, max_epochs=1, limit_val_batches=0)
+    run.fit(classifier, datamodule=ListData(torch.randint(1000, 2000, (4, 6)), TRUTH))
+    run.save_checkpoint(tmp_path / "it.ckpt")
+    checkpoint = torch.load(tmp_path / "it.ckpt", weights_only=True)
+    stored = checkpoint[CHECKPOINT_KEY]
+    assert type(task)(**stored["task"]) == task
+    assert stored["encoder"] == encoder.to_dict()
+    assert stored["seed"] == 3
+    assert stored["architecture"]["num_hidden_layers"] == 1
+    assert _kinds(stored) <= {dict, list, str, int, float, bool, type(None)}
+
+
+def _kinds(value: Any) -> set[type]:
+    inside = [*value.keys(), *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else []
+    return {type(value)}.union(*(_kinds(item) for item in inside))

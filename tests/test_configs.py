@@ -1,0 +1,199 @@
+"""Every file in conf/ is composed and built, and the defaults are the paper's recipe."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hydra import compose as hydra_compose
+from hydra import initialize_config_dir
+from hydra.errors import InstantiationException
+from hydra.utils import instantiate
+from omegaconf import OmegaConf
+
+ROOT = Path(__file__).resolve().parents[1]
+CONF = ROOT / "conf"
+CHOICES = sorted((path.parent.name, path.stem) for path in CONF.glob("*/*.yaml"))
+GROUPS = ("task", "model", "data", "attention", "trainer", "logger", "experiment")
+COMMANDS = ("train", "evaluate")
+GLUE = {"cola", "mnli", "mrpc", "qnli", "qqp", "rte", "sst2", "stsb", "wnli"}
+
+
+def load(name: str, *overrides: str) -> Any:
+    """The config as the command composes it, nothing shrunk; ``run_dir`` would ask a running Hydra."""
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        return hydra_compose(name, overrides=["run_dir=nowhere", *overrides])
+
+
+def choice(group: str, name: str) -> list[str]:
+    override = f"{'+' if group == 'experiment' else ''}{group}={name}"
+    return [override, "data.dir=somewhere"] if (group, name) == ("data", "local") else [override]
+
+
+def test_no_file_is_missed() -> None:
+    assert {group for group, _ in CHOICES} == set(GROUPS)
+    known = {CONF / group / f"{name}.yaml" for group, name in CHOICES} | {CONF / f"{name}.yaml" for name in ("base", *COMMANDS)}
+    assert set(CONF.rglob("*.yaml")) == known
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(("group", "name"), CHOICES)
+def test_every_choice_composes_and_resolves(group: str, name: str, command: str) -> None:
+    cfg = load(command, *choice(group, name))
+    OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
+
+
+@pytest.mark.parametrize("name", [name for group, name in CHOICES if group == "task"])
+def test_tasks(name: str) -> None:
+    task = instantiate(load("train", f"task={name}").task)
+    assert task.name == name
+    metrics = task.build_metrics()
+    assert task.main_metric in metrics
+    labels = torch.tensor([0, 1, 0, 1]) if not task.is_regression else torch.tensor([0.0, 1.0, 2.0, 4.0])
+    perfect = {name: value.item() for name, value in metrics(labels, labels).items()}
+    assert perfect == pytest.approx(dict.fromkeys(perfect, 1.0)), "a perfect prediction scores 1 by every metric of GLUE"
+
+
+def test_all_of_glue_but_ax() -> None:
+    assert {name for group, name in CHOICES if group == "task"} == GLUE
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "model", "embedded"),
+    [
+        ("minilm", "PretrainedEncoder", "minilm", True),
+        ("bert_base", "PretrainedEncoder", "google-bert/bert-base-uncased", False),
+        ("tiny", "TinyEncoder", "tiny", True),
+    ],
+)
+def test_models(name: str, kind: str, model: str, embedded: bool) -> None:
+    encoder = instantiate(load("train", f"model={name}").model)
+    assert (type(encoder).__name__, encoder.name, encoder.embedded) == (kind, model, embedded)
+    assert sum(group == "model" for group, _ in CHOICES) == 3
+
+
+@pytest.mark.parametrize("name", ["sample", "hub", "local"])
+def test_sources(name: str) -> None:
+    source = instantiate(load("train", *choice("data", name)).data.source)
+    assert source.name == name
+    assert callable(source.load)
+
+
+def test_broken_rows_option_reaches_the_sources() -> None:
+    for name in ("hub", "local"):
+        cfg = load("train", *choice("data", name), "data.skip_broken_rows=true")
+        assert instantiate(cfg.data.source).skip_broken_rows is True
+
+
+def test_any_model_name() -> None:
+    assert instantiate(load("train", "model.name=somebody/some-bert", "model.revision=v1").model).to_dict() == {
+        "name": "somebody/some-bert",
+        "revision": "v1",
+    }
+
+
+@pytest.mark.parametrize("name", [name for group, name in CHOICES if group == "trainer"])
+def test_trainers(name: str) -> None:
+    cfg = load("train", f"trainer={name}")
+    if name in ("gpu", "ddp") and not torch.cuda.is_available():
+        with pytest.raises(InstantiationException, match=r"trainer\.Trainer"):  # it got as far as looking for devices
+            instantiate(cfg.trainer, logger=False)
+        cfg = load("train", f"trainer={name}", "trainer.accelerator=cpu", "trainer.devices=1")
+    trainer = instantiate(cfg.trainer, logger=False)
+    assert (trainer.max_epochs, trainer.gradient_clip_val) == (3, 1.0)
+
+
+def test_missing_graphics_card_is_one_line(compose: Callable[..., Any], tmp_path: Path) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("there is one")
+    from effective_attention.errors import UserError
+    from effective_attention.pipeline import train
+
+    with pytest.raises(UserError, match=r"^trainer: .*add trainer=cpu$"):
+        train(compose("train", "trainer=gpu"))
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        ("both", ["standard", "effective"]),
+        ("standard", ["standard"]),
+        ("effective", ["effective"]),
+        ("padded", ["standard", "padded"]),
+        ("all", ["standard", "effective", "padded"]),
+    ],
+)
+def test_attentions(name: str, kinds: list[str]) -> None:
+    assert load("train", f"attention={name}").attention == {"kinds": kinds, "repeats": 1}
+    assert sum(group == "attention" for group, _ in CHOICES) == 5
+
+
+def test_loggers() -> None:
+    assert load("train", "logger=csv").logger.wandb is None
+    assert load("train").logger.wandb.project == "effective-attention"
+
+
+# --- the paper ---
+
+
+def test_the_papers_recipe_is_the_default() -> None:
+    cfg = load("train")
+    assert (cfg.data.batch_size, cfg.data.max_length, cfg.data.padding) == (8, 128, "longest")
+    assert (cfg.trainer.max_epochs, cfg.trainer.gradient_clip_val) == (3, 1.0)
+    assert cfg.warmup == 0.0
+    assert cfg.attention.kinds == ["standard", "effective"]
+    assert (cfg.model.name, cfg.data.source._target_.split(".")[-1]) == ("minilm", "SampleSource")
+    assert (cfg.data.limit_train, cfg.data.limit_eval, cfg.resume, cfg.seed) == (None, None, None, 0)
+    optimizer = instantiate(cfg.optimizer)([torch.nn.Parameter(torch.zeros(1))])
+    assert type(optimizer) is torch.optim.AdamW
+    assert optimizer.defaults["lr"] == 5e-5
+
+
+def test_evaluation_has_no_training_options() -> None:
+    cfg = load("evaluate")
+    assert cfg.checkpoint is None
+    assert not {"optimizer", "warmup", "resume"} & set(cfg)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_papers_protocol(command: str) -> None:
+    cfg = load(command, "+experiment=paper", "task=rte")
+    assert cfg.model.name == "google-bert/bert-base-uncased"
+    assert cfg.data.source._target_.endswith("HubSource")
+    assert (cfg.data.padding, cfg.data.max_length, cfg.data.batch_size) == ("max_length", 128, 8)
+    assert cfg.trainer.max_epochs == 3
+    assert cfg.attention.kinds == ["standard", "effective", "padded"]
+    assert cfg.task.name == "rte"
+
+
+def test_an_experiment_can_still_be_changed() -> None:
+    cfg = load("train", "+experiment=paper", "data=sample", "model=tiny", "data.padding=longest")
+    assert (cfg.data.source._target_.split(".")[-1], cfg.model._target_.split(".")[-1]) == ("SampleSource", "TinyEncoder")
+    assert cfg.data.padding == "longest"
+
+
+# --- --help ---
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_explains_every_group_and_imports_nothing_heavy(command: str) -> None:
+    environment = os.environ | {"PYTHONPATH": ""}
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", f"{command}.py", "--help"],
+        cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-500:]
+    for group, name in CHOICES:
+        assert f"{group} " in done.stdout
+        assert name in done.stdout
+    for word in ("minilm (embedded)", "data.dir=", "+experiment", f"python {command}.py", "batch_size: 8", "--cfg job"):
+        assert word in done.stdout
+    lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
+    imported = {line.rsplit("|", 1)[-1].strip().split(".")[0] for line in lines}
+    assert "hydra" in imported, "the list was read right"
+    assert not imported & {"torch", "transformers", "pytorch_lightning", "torchmetrics", "wandb", "datasets", "pandas", "numpy"}
