@@ -12,17 +12,20 @@ Notation: batch, head, query, key, d_head (width of a head's values); ``Q`` is a
 so that ``A_effective = (A Q) Q^T``. The naive equivalent is ``A @ V @ pinv(V)``.
 
 **Two readings.** ``exact`` (default) removes hidden keys *before* the split: it is a property of the example alone, and
-``A_effective V = A V`` holds to float precision. ``padded`` is the published protocol: the null space is computed with the padding
-rows of ``V`` inside and the padding columns are zeroed afterwards, which changes the output; ``output_change`` says by how much.
+``A_effective V = A V`` holds to float precision. ``padded`` is the published protocol: the null space is computed with the
+padding rows of ``V`` inside and the padding columns are zeroed afterwards, which changes the output; ``output_change`` says by
+how much.
 
 **Rank.** A singular value counts when it exceeds ``rtol`` times the largest one of the same example and head. The default is
 ``8 eps`` of the input type, and of float32 for half precision: rounding leaves a truly deficient float32 ``V`` with ratios near
 1e-7, while real models reach 5e-6 without being deficient, so the line is drawn between.
 
-**How it is computed.** A float64 Gram matrix of the smaller side of ``V`` and its Cholesky factor. Nothing is taken on trust:
-``||V||_F ||L^-1||_F`` bounds the condition number from above (and a shifted factorisation bounds it where ``L^-1`` is not needed), so
-full rank is *proved* head by head; what cannot be proved so is decided by a float64 SVD. Where ``V`` has full row rank,
-LN(V) = {0} and ``A_effective`` is ``A``.
+**How it is computed.** Nothing is taken on trust: full rank is *proved* head by head, and what cannot be proved is decided by a
+float64 SVD. Up to d_head keys: a shifted Cholesky factorisation of ``V V^T`` (float32 first, float64 where that is too coarse)
+proves full row rank; then LN(V) = {0} and ``A_effective`` is ``A``. Else: ``V^T V = L L^T`` in float64, ``Q = V L^-T``, and
+``||V||_F ||L^-1||_F`` bounds the condition number from above; the better it is, the less precise the product need be.
+
+**Gradients** are those of the projection at fixed rank, whichever way it was computed.
 
 **Query-dependent masks** (causal attention): each query's row is split over the keys that this query sees, so effective attention
 never reaches into the future. ``rank`` is then that of all keys seen by any query.
@@ -37,11 +40,15 @@ from typing import Literal, get_args
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn.functional import pad
 
 Reading = Literal["exact", "padded"]
 
 # The Cholesky route loses about eps64 * condition^2 of orthogonality: 2e-6 at this bound, under which float32 is not hurt.
 _PROVEN_CONDITION = 1e5
+# A float32 product V L^-T errs by eps32 * condition. Measured at this bound on real values: 5e-7, and 2e-6 of the output.
+_EASY_CONDITION = 200
+_LAPACK_SIZE = 16  # up to here LAPACK beats products
 
 
 @dataclass(frozen=True)
@@ -92,8 +99,8 @@ def decompose(
     Args:
         attention: Attention weights of any floating type. Query and key lengths may differ (cross-attention).
         value: The values the weights are applied to, one set per head.
-        mask: What may be seen: bool, or numbers 0 and 1. (batch, key) for padding; (query, key) or (batch, 1 or head, 1 or query, key) in
-            general, for example causal. None: every key is seen.
+        mask: What may be seen: bool, or numbers 0 and 1. (batch, key) for padding; (query, key) or (batch, 1 or head, 1 or query,
+            key) in general, for example causal. None: every key is seen.
         reading: ``exact`` or ``padded``, see the module's docstring. ``padded`` wants keys already padded to the maximum length.
         rtol: Singular values up to ``rtol`` times the largest count as zero.
 
@@ -113,11 +120,11 @@ def decompose(
         visible = None
     if reading == "padded":
         effective, rank = _by_key_mask(attention, value, None, tolerance)
-        effective = effective if visible is None else effective.masked_fill(~visible, 0)
+        effective = effective if visible is None else effective * visible
         return Decomposition(attention, value, effective, rank)
     if visible is None:
         return Decomposition(attention, value, *_by_key_mask(attention, value, None, tolerance))
-    attention = attention.masked_fill(~visible, 0)
+    attention = attention * visible  # several times faster than masked_fill
     split = _by_key_mask if visible.shape[-2] == 1 else _by_query_mask
     return Decomposition(attention, value, *split(attention, value, visible, tolerance))
 
@@ -126,7 +133,7 @@ def _default_rtol(dtype: torch.dtype) -> float:
     return 8 * torch.finfo(torch.promote_types(dtype, torch.float32)).eps
 
 
-# --- which keys are seen ---------------------------------------------------------------------------------------------------------------
+# --- which keys are seen ---
 
 
 def _check(attention: Tensor, value: Tensor, mask: Tensor | None, reading: str) -> Tensor | None:
@@ -137,8 +144,8 @@ def _check(attention: Tensor, value: Tensor, mask: Tensor | None, reading: str) 
         )
     if attention.shape[:2] != value.shape[:2] or attention.shape[3] != value.shape[2]:
         raise ValueError(
-            f"attention {tuple(attention.shape)} and value {tuple(value.shape)} disagree in batch, head or key; under grouped-query "
-            f"attention repeat the values for every query head first"
+            f"attention {tuple(attention.shape)} and value {tuple(value.shape)} disagree in batch, head or key; under "
+            f"grouped-query attention repeat the values for every query head first"
         )
     if not (attention.is_floating_point() and value.is_floating_point()):
         raise TypeError(f"attention and value must be floating point, got {attention.dtype} and {value.dtype}")
@@ -157,9 +164,11 @@ def _visible(mask: Tensor, attention: Tensor) -> Bool[Tensor, "batch heads queri
         visible = visible[:, None, None, :]
     elif visible.shape == (query, key):
         visible = visible[None, None]
-    if visible.ndim != 4 or any(
-        got not in (1, want) for got, want in zip(visible.shape[:3], (batch, head, query), strict=True)
-    ) or visible.shape[3] != key:
+    if (
+        visible.ndim != 4
+        or any(got not in (1, want) for got, want in zip(visible.shape[:3], (batch, head, query), strict=True))
+        or visible.shape[3] != key
+    ):
         raise ValueError(
             f"mask must have shape (batch, key) = {(batch, key)}, (query, key), or broadcast to "
             f"{tuple(attention.shape)}, got {tuple(mask.shape)}"
@@ -168,7 +177,7 @@ def _visible(mask: Tensor, attention: Tensor) -> Bool[Tensor, "batch heads queri
     return first if bool((visible == first).all()) else visible
 
 
-# --- the split -------------------------------------------------------------------------------------------------------------------------
+# --- the split ---
 
 
 def _by_query_mask(attention: Tensor, value: Tensor, visible: Tensor, rtol: float) -> tuple[Tensor, Tensor]:
@@ -177,108 +186,139 @@ def _by_query_mask(attention: Tensor, value: Tensor, visible: Tensor, rtol: floa
     _, rank = _by_key_mask(attention[:, :, :1], value, seen, rtol)
     if bool((rank == seen.sum(dim=-1)[..., 0]).all()):
         return attention, rank
-    rows = [
-        _by_key_mask(attention[:, :, q : q + 1], value, visible[:, :, q : q + 1], rtol)[0]
-        for q in range(attention.shape[2])
-    ]
+    rows = [_by_key_mask(attention[:, :, q : q + 1], value, visible[:, :, q : q + 1], rtol)[0] for q in range(attention.shape[2])]
     return torch.cat(rows, dim=2), rank
 
 
-def _by_key_mask(
-    attention: Tensor, value: Tensor, visible: Tensor | None, rtol: float
-) -> tuple[Tensor, Tensor]:
+def _by_key_mask(attention: Tensor, value: Tensor, visible: Tensor | None, rtol: float) -> tuple[Tensor, Tensor]:
     """One set of visible keys, (batch, 1 or head, 1, key), for all queries of a head."""
     batch, head, _, key = attention.shape
     if visible is None:
-        seen = torch.ones(batch * head, key, dtype=torch.bool, device=value.device)
+        visible = torch.ones(batch, 1, 1, key, dtype=torch.bool, device=value.device)
     else:
-        value = value.masked_fill(~visible.mT, 0)  # (batch, head, key, d_head)
-        seen = visible.expand(batch, head, 1, key).reshape(batch * head, key)
-    basis, rank, needs = _column_space(value.flatten(0, 1), seen, rtol)
-    flat = attention.flatten(0, 1)  # (batch * head, query, key)
-    if basis is None:
-        effective = flat
-    elif bool(needs.all()):
-        effective = _project(flat, basis)
-    else:
-        effective = flat.index_put((needs,), _project(flat[needs], basis))
+        value = torch.where(visible.mT, value, 0)  # (batch, head, key, d_head)
+    seen = visible.expand(batch, head, 1, key).reshape(batch * head, key)
+    flat, value = attention.flatten(0, 1), value.flatten(0, 1)  # (problem = batch * head, query or key, ...)
+    rank = seen.sum(dim=-1)
+    needs = ~_has_full_row_rank(value, seen, rtol)
+    if not bool(needs.any()):
+        return attention, rank.view(batch, head)
+    index = _index(needs)
+    basis, whitener, rank[index] = _column_space(value[index], rtol)
+    effective = _project(flat[index], value[index], basis, whitener)
+    if isinstance(index, Tensor):
+        effective = flat.index_put((index,), effective)
     return effective.view_as(attention), rank.view(batch, head)
 
 
-def _project(attention: Tensor, basis: Tensor) -> Tensor:
+def _index(chosen: Tensor) -> Tensor | slice:
+    """The same choice, without a copy where it is everything."""
+    return slice(None) if bool(chosen.all()) else chosen
+
+
+def _project(attention: Tensor, value: Tensor, basis: Tensor, whitener: Tensor) -> Tensor:
     """(A Q) Q^T in at least float32: Q is orthonormal, so nothing is amplified, however ill-conditioned V is."""
-    wide = torch.promote_types(attention.dtype, torch.float32)
-    basis = basis.to(wide)
-    return ((attention.to(wide) @ basis) @ basis.mT).to(attention.dtype)
+    dtype, wide = attention.dtype, torch.promote_types(attention.dtype, basis.dtype)
+    attention, basis = attention.to(wide), basis.to(wide)
+    reached = attention @ basis  # (problem, query, d_head)
+    if torch.is_grad_enabled() and value.requires_grad:
+        # Q was computed without a graph. Q + dV R, with (Q^T Q)^-1 to first order, has the derivative of the projection.
+        basis = basis + ((value - value.detach()).double() @ whitener).to(wide)
+        identity = torch.eye(basis.shape[-1], dtype=wide, device=basis.device)
+        reached = attention @ basis @ (2 * identity - basis.mT @ basis)
+    return (reached @ basis.mT).to(dtype)
 
 
-# --- the column space of V, one problem per (batch, head) ------------------------------------------------------------------------------
+# --- the column space of V, one problem per (batch, head); unseen rows are 0 ---
 
 
-def _column_space(value: Tensor, seen: Tensor, rtol: float) -> tuple[Tensor | None, Tensor, Tensor]:
-    """Orthonormal bases of the column spaces of ``value`` (problem, key, d_head), whose unseen rows are 0.
-
-    Returns:
-        The bases (needy problem, key, d_head) of the problems that need one, None if none does; the ranks (problem,); and which
-        problems need a basis (problem,): those without full row rank.
-    """
-    rank = seen.sum(dim=-1)
-    needs = torch.ones_like(rank, dtype=torch.bool)
-    short = rank <= value.shape[-1]
-    reference = value.dtype == torch.float64  # then no shortcut would be precise enough
-    precise = value.double()
-    if not reference and bool(short.any()):
-        needs[short] = ~_proves_full_row_rank(_take(precise, short), _take(seen, short), rtol)
-    if not bool(needs.any()):
-        return None, rank, needs
-    basis, ranks = _bases(_take(precise, needs), rtol, try_cholesky=not reference)
-    rank[needs] = ranks
-    return basis, rank, needs
+@torch.no_grad()
+def _has_full_row_rank(value: Tensor, seen: Tensor, rtol: float) -> Tensor:
+    """True where that is proved: cheaply in float32 first, then in float64 what is left of the short examples."""
+    length, d_head = seen.sum(dim=-1), value.shape[-1]
+    proved = torch.zeros_like(length, dtype=torch.bool)
+    cheap = value.dtype != torch.float64 and _float32_is_exact()
+    # A nearly square V is as a rule too badly conditioned for float32, so that trying would be a waste.
+    for dtype, longest in ((torch.float32, d_head * 15 // 16), (torch.float64, d_head)):
+        unsure = (length <= longest) & ~proved
+        if (dtype == torch.float32 and not cheap) or not bool(unsure.any()):
+            continue
+        index = _index(unsure)
+        proved[index] = _shifted_gram_is_positive(value[index].to(dtype), seen[index], rtol)
+    return proved
 
 
-def _take(tensor: Tensor, index: Tensor) -> Tensor:
-    return tensor if bool(index.all()) else tensor[index]
-
-
-def _proves_full_row_rank(value: Tensor, seen: Tensor, rtol: float) -> Tensor:
-    """True where V V^T - shift I is positive definite: then sigma_min^2 > shift > rtol^2 sigma_max^2."""
-    length = int(seen.any(dim=0).nonzero().max().item()) + 1 if bool(seen.any()) else 1
+def _shifted_gram_is_positive(value: Tensor, seen: Tensor, rtol: float) -> Tensor:
+    """True where V V^T - shift I has a Cholesky factor: then sigma_min^2 > shift - rounding > rtol^2 sigma_max^2."""
+    length = int((seen.any(dim=0) * torch.arange(1, seen.shape[1] + 1, device=seen.device)).max()) if seen.numel() else 0
     value, seen = value[:, :length], seen[:, :length]  # padding on the right costs nothing
+    kind = torch.finfo(value.dtype)
+    rounding = (value.shape[1] + value.shape[2] + 4) * kind.eps / 2  # most that product and factor can lose, over the trace
     gram = value @ value.mT  # (problem, key, key)
-    trace = gram.diagonal(dim1=-2, dim2=-1).sum(dim=-1, keepdim=True)
-    shift = torch.where(seen, -4 * rtol**2 * trace, trace.clamp_min(1))  # unseen keys: a block of their own, far from singular
-    gram.diagonal(dim1=-2, dim2=-1).add_(shift)
-    return torch.linalg.cholesky_ex(gram.detach())[1] == 0
+    diagonal = gram.diagonal(dim1=-2, dim2=-1)
+    trace = diagonal.sum(dim=-1, keepdim=True)
+    shift = -(4 * rtol**2 + rounding) * trace - kind.tiny
+    diagonal.add_(torch.where(seen, shift, trace.clamp_min(1)))  # unseen keys: a block of their own, far from singular
+    return torch.linalg.cholesky_ex(gram)[1] == 0
 
 
-def _bases(value: Tensor, rtol: float, *, try_cholesky: bool) -> tuple[Tensor, Tensor]:
-    """Bases (problem, key, d_head) and ranks (problem,): by Cholesky where that is proven good enough, else by SVD."""
-    if not try_cholesky:
-        return _svd_bases(value, rtol)
-    gram = value.mT @ value  # (problem, d_head, d_head)
+def _float32_is_exact() -> bool:
+    """False where the user traded the precision of float32 products for speed (TF32, bfloat16)."""
+    return torch.get_float32_matmul_precision() == "highest"
+
+
+@torch.no_grad()
+def _column_space(value: Tensor, rtol: float) -> tuple[Tensor, Tensor, Tensor]:
+    """An orthonormal basis Q = V R (problem, key, d_head), R (problem, d_head, d_head), and the rank (problem,).
+
+    By Cholesky where that is proven good enough, else by SVD. Columns beyond the rank are 0.
+    """
+    precise = value.double()
+    if value.dtype == torch.float64:
+        return _svd_column_space(precise, rtol)
+    gram = precise.mT @ precise  # (problem, d_head, d_head)
     inverse = _inverse_factor(gram)
-    bound = (gram.diagonal(dim1=-2, dim2=-1).sum(dim=-1) * inverse.square().sum(dim=(-2, -1))).sqrt()
-    doubtful = ~(bound < min(_PROVEN_CONDITION, 1 / rtol))  # also True for NaN, where the factorisation broke down
-    basis = value @ inverse.mT  # V L^-T
-    rank = torch.full_like(doubtful, value.shape[-1], dtype=torch.long)
-    if bool(doubtful.any()):
-        spare, rank[doubtful] = _svd_bases(value[doubtful], rtol)
-        basis = basis.index_put((doubtful,), spare)
-    return basis, rank
+    norm = gram.diagonal(dim1=-2, dim2=-1).sum(dim=-1).sqrt()  # ||V||_F
+    bound = norm * torch.linalg.vector_norm(inverse, dim=(-2, -1))  # NaN where the factorisation broke down
+    proven = (bound < _PROVEN_CONDITION) & (bound * rtol < 1)
+    easy = (bound < _EASY_CONDITION) & (norm > 1e-30) & (norm < 1e30) & _float32_is_exact()  # nothing over- or underflows
+    whitener, basis = inverse.mT, torch.empty_like(value, dtype=torch.float32)
+    for chosen, factor in ((easy, value.float()), (~easy, precise)):
+        if bool(chosen.any()):
+            index = _index(chosen)
+            basis[index] = (factor[index] @ whitener[index].to(factor.dtype)).float()
+    rank = torch.full_like(proven, value.shape[-1], dtype=torch.long)
+    if not bool(proven.all()):
+        spare, whitener[~proven], rank[~proven] = _svd_column_space(precise[~proven], rtol)
+        basis[~proven] = spare.float()
+    return basis, whitener, rank
 
 
 def _inverse_factor(gram: Tensor) -> Tensor:
-    """L^-1 of gram = L L^T; NaN where gram is not positive definite."""
-    factor, info = torch.linalg.cholesky_ex(gram)
-    factor = torch.where((info == 0)[:, None, None], factor, torch.nan)
-    identity = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device).expand_as(gram)
-    return torch.linalg.solve_triangular(factor, identity, upper=False)
+    """L^-1 of gram = L L^T; NaN where gram is not positive definite.
+
+    By halves, because products of a whole batch are much faster than LAPACK, which takes matrix by matrix.
+    """
+    size = gram.shape[-1]
+    if size <= _LAPACK_SIZE:
+        factor, info = torch.linalg.cholesky_ex(gram)
+        factor[info != 0] = torch.nan
+        return torch.linalg.solve_triangular(factor, torch.eye(size, dtype=gram.dtype, device=gram.device), upper=False)
+    half = size // 2
+    top = _inverse_factor(gram[:, :half, :half])
+    side = gram[:, half:, :half] @ top.mT  # the lower left block of L
+    bottom = _inverse_factor(torch.baddbmm(gram[:, half:, half:], side, side.mT, alpha=-1))
+    inverse = torch.zeros_like(gram)
+    inverse[:, :half, :half], inverse[:, half:, half:] = top, bottom
+    inverse[:, half:, :half].baddbmm_(bottom, side @ top, alpha=-1)
+    return inverse
 
 
-def _svd_bases(value: Tensor, rtol: float) -> tuple[Tensor, Tensor]:
+def _svd_column_space(value: Tensor, rtol: float) -> tuple[Tensor, Tensor, Tensor]:
     if not bool(value.isfinite().all()):
         raise ValueError("value holds NaN or infinite numbers: the model's activations have overflowed")
-    left, singular, _ = torch.linalg.svd(value, full_matrices=False)  # (problem, key, min(key, d_head))
+    left, singular, right = torch.linalg.svd(value, full_matrices=False)  # (problem, key, min(key, d_head))
     keep = singular > rtol * singular[:, :1]
-    basis = torch.nn.functional.pad(left * keep[:, None, :], (0, value.shape[-1] - left.shape[-1]))
-    return basis, keep.sum(dim=-1)
+    missing = (0, value.shape[-1] - left.shape[-1])
+    whitener = right.mT * torch.where(keep, 1 / singular, 0)[:, None, :]
+    return pad(left * keep[:, None, :], missing), pad(whitener, missing), keep.sum(dim=-1)
