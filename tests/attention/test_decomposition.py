@@ -172,6 +172,7 @@ def test_conditioning(key: int, width: int, condition: float) -> None:
     assert_matches(parts, oracle(attention, value))
     assert parts.rank.tolist() == [[min(key, width)] * 2]
     assert_identity(parts)
+    assert key > width or torch.equal(parts.effective, attention)  # full row rank
 
 
 @pytest.mark.parametrize("condition", [1e7, 1e9])

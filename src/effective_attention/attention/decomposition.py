@@ -199,8 +199,8 @@ def _by_key_mask(attention: Tensor, value: Tensor, visible: Tensor | None, rtol:
         value = torch.where(visible.mT, value, 0)  # (batch, head, key, d_head)
     seen = visible.expand(batch, head, 1, key).reshape(batch * head, key)
     flat, value = attention.flatten(0, 1), value.flatten(0, 1)  # (problem = batch * head, query or key, ...)
-    rank = seen.sum(dim=-1)
-    needs = ~_has_full_row_rank(value, seen, rtol)
+    length = seen.sum(dim=-1)
+    rank, needs = length.clone(), ~_has_full_row_rank(value, seen, rtol)
     if not bool(needs.any()):
         return attention, rank.view(batch, head)
     index = _index(needs)
@@ -208,6 +208,9 @@ def _by_key_mask(attention: Tensor, value: Tensor, visible: Tensor | None, rtol:
     effective = _project(flat[index], value[index], basis, whitener)
     if isinstance(index, Tensor):
         effective = flat.index_put((index,), effective)
+    full = needs & (rank == length)  # not proved, but found by SVD: then not even rounding may change A
+    if bool(full.any()):
+        effective = torch.where(full[:, None, None], flat, effective)
     return effective.view_as(attention), rank.view(batch, head)
 
 
