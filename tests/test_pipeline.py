@@ -66,9 +66,8 @@ def test_values_make_sense(trained: Any) -> None:
     assert metrics["test/standard/seconds"] > 0
 
 
-def test_config_file_is_resolved(trained: Any) -> None:
+def test_config_file_holds_the_composed_config(trained: Any) -> None:
     text = (trained.folder / "config.yaml").read_text()
-    assert "${" not in text
     assert OmegaConf.create(text) == OmegaConf.create(OmegaConf.to_container(trained.cfg, resolve=True))
 
 
@@ -114,6 +113,9 @@ def test_no_note_where_nothing_is_embedded(
     assert "run/note" not in metrics
     assert metrics["run/model"] == str(tiny_folder)
     assert "embedded" not in capsys.readouterr().out
+    config = (tmp_path / "run" / "config.yaml").read_text()
+    assert "${" not in config, "resolved"
+    assert OmegaConf.create(config).data.source.dir == str(tmp_path)
     again = evaluate(compose("evaluate", *overrides[1:], f"checkpoint={tmp_path / 'run'}", f"run_dir={tmp_path / 'second'}"))
     assert again["run/model"] == str(tiny_folder), "the checkpoint decides on the model"
     assert "run/note" not in again
