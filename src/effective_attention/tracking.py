@@ -120,4 +120,4 @@ def _wants_online() -> bool:
 
 def _say_off(error: Exception, what: str = "logging") -> None:
     reason = " ".join(str(error).split()) or type(error).__name__
-    log.warning("W&B %s failed, the run goes on without it: %s", what, reason[:200])
+    log.warning("W&B %s failed, the run goes on %s: %s", what, "offline" if what == "online" else "without it", reason[:200])

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hydra.core.utils import JobReturn
+from hydra.types import RunMode
 from omegaconf import OmegaConf
 
 from effective_attention.results.files import write_json, write_text
@@ -160,6 +162,14 @@ def test_only_what_was_varied_is_shown(tmp_path: Path) -> None:
 
 def _end(folder: Path) -> None:
     SweepSummary().on_multirun_end(OmegaConf.create({"hydra": {"sweep": {"dir": str(folder)}}}))
+
+
+@pytest.mark.parametrize(("mode", "written"), [(RunMode.MULTIRUN, True), (RunMode.RUN, False)])
+def test_every_job_of_a_sweep_updates_the_summary(mode: RunMode, written: bool, tmp_path: Path) -> None:
+    write_run(tmp_path, "0", ["task=mrpc", "seed=0"], metrics("mrpc", 0.7))
+    config = OmegaConf.create({"hydra": {"mode": mode, "sweep": {"dir": str(tmp_path)}}})
+    SweepSummary().on_job_end(config, JobReturn())
+    assert (tmp_path / "summary.csv").exists() == (tmp_path / "summary.md").exists() == written
 
 
 def test_sweep_summary_writes_both_files_and_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

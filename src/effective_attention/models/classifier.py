@@ -116,7 +116,9 @@ class SequenceClassifier(LightningModule):
 
     def _warm_up(self) -> None:
         """One untimed batch: the first call of a kernel is slow, and would be charged to whichever attention comes first."""
-        batch = next(iter(self.trainer.datamodule.test_dataloader()))
+        batch = next(iter(self.trainer.datamodule.test_dataloader()), None)
+        if batch is None:  # more processes than batches
+            return
         with use_attention(self.model, self.attention_name):  # a record of its own: this batch must not be counted
             self({name: value.to(self.device) for name, value in batch.items()})
 

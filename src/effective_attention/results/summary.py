@@ -15,7 +15,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from hydra.core.utils import JobReturn
 from hydra.experimental.callback import Callback
+from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from effective_attention.results.files import write_text
@@ -34,17 +36,29 @@ _NOT_SHOWN = ("changed_predictions", "null_space_share", "max_output_change")
 
 
 class SweepSummary(Callback):
-    """Writes ``summary.csv`` and ``summary.md`` into the sweep's folder and prints the table."""
+    """Keeps ``summary.csv`` and ``summary.md`` in the sweep's folder up to date and prints the table at the end.
+
+    Written after every job: a sweep that a later job brings down has its summary all the same.
+    """
+
+    def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: Any) -> None:
+        if config.hydra.mode == RunMode.MULTIRUN:
+            self._write(Path(config.hydra.sweep.dir))
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         folder = Path(config.hydra.sweep.dir)
-        rows = summarise(read_runs(folder))
+        rows = self._write(folder)
         if not rows:
             print(f"no finished run in {folder}: no summary")
             return
-        write_text(folder / "summary.csv", to_csv(rows))
-        write_text(folder / "summary.md", to_markdown(rows))
         print_rows(rows, title=f"Sweep, mean ± std over seeds ({folder / 'summary.md'})")
+
+    def _write(self, folder: Path) -> list[Row]:
+        rows = summarise(read_runs(folder))
+        if rows:
+            write_text(folder / "summary.csv", to_csv(rows))
+            write_text(folder / "summary.md", to_markdown(rows))
+        return rows
 
 
 def read_runs(folder: Path) -> list[tuple[str, Metrics]]:
