@@ -20,13 +20,6 @@ how much.
 ``8 eps`` of the input type, and of float32 for half precision: rounding leaves a truly deficient float32 ``V`` with ratios near
 1e-7, while real models reach 5e-6 without being deficient, so the line is drawn between.
 
-**How it is computed.** Nothing is taken on trust: full rank is *proved* head by head, and what cannot be proved is decided by a
-float64 SVD. Up to d_head keys: a shifted Cholesky factorisation of ``V V^T`` (float32 first, float64 where that is too coarse)
-proves full row rank; then LN(V) = {0} and ``A_effective`` is ``A``. Else: ``V^T V = L L^T`` in float64, ``Q = V L^-T``, and
-``||V||_F ||L^-1||_F`` bounds the condition number from above; the better it is, the less precise the product need be.
-
-**Gradients** are those of the projection at fixed rank, whichever way it was computed.
-
 **Query-dependent masks** (causal attention): each query's row is split over the keys that this query sees, so effective attention
 never reaches into the future. ``rank`` is then that of all keys seen by any query.
 """
@@ -40,15 +33,10 @@ from typing import Literal, get_args
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from torch.nn.functional import pad
+
+from effective_attention.attention.column_space import column_space, has_full_row_rank, index_of
 
 Reading = Literal["exact", "padded"]
-
-# The Cholesky route loses about eps64 * condition^2 of orthogonality: 2e-6 at this bound, under which float32 is not hurt.
-_PROVEN_CONDITION = 1e5
-# A float32 product V L^-T errs by eps32 * condition. Measured at this bound on real values: 5e-7, and 2e-6 of the output.
-_EASY_CONDITION = 200
-_LAPACK_SIZE = 16  # up to here LAPACK beats products
 
 
 @dataclass(frozen=True)
@@ -200,11 +188,11 @@ def _by_key_mask(attention: Tensor, value: Tensor, visible: Tensor | None, rtol:
     seen = visible.expand(batch, head, 1, key).reshape(batch * head, key)
     flat, value = attention.flatten(0, 1), value.flatten(0, 1)  # (problem = batch * head, query or key, ...)
     length = seen.sum(dim=-1)
-    rank, needs = length.clone(), ~_has_full_row_rank(value, seen, rtol)
+    rank, needs = length.clone(), ~has_full_row_rank(value, seen, rtol)
     if not bool(needs.any()):
         return attention, rank.view(batch, head)
-    index = _index(needs)
-    basis, whitener, rank[index] = _column_space(value[index], rtol)
+    index = index_of(needs)
+    basis, whitener, rank[index] = column_space(value[index], rtol)
     effective = _project(flat[index], value[index], basis, whitener)
     if isinstance(index, Tensor):
         effective = flat.index_put((index,), effective)
@@ -212,11 +200,6 @@ def _by_key_mask(attention: Tensor, value: Tensor, visible: Tensor | None, rtol:
     if bool(full.any()):
         effective = torch.where(full[:, None, None], flat, effective)
     return effective.view_as(attention), rank.view(batch, head)
-
-
-def _index(chosen: Tensor) -> Tensor | slice:
-    """The same choice, without a copy where it is everything."""
-    return slice(None) if bool(chosen.all()) else chosen
 
 
 def _project(attention: Tensor, value: Tensor, basis: Tensor, whitener: Tensor) -> Tensor:
@@ -230,98 +213,3 @@ def _project(attention: Tensor, value: Tensor, basis: Tensor, whitener: Tensor) 
         identity = torch.eye(basis.shape[-1], dtype=wide, device=basis.device)
         reached = attention @ basis @ (2 * identity - basis.mT @ basis)
     return (reached @ basis.mT).to(dtype)
-
-
-# --- the column space of V, one problem per (batch, head); unseen rows are 0 ---
-
-
-@torch.no_grad()
-def _has_full_row_rank(value: Tensor, seen: Tensor, rtol: float) -> Tensor:
-    """True where that is proved: cheaply in float32 first, then in float64 what is left of the short examples."""
-    length, d_head = seen.sum(dim=-1), value.shape[-1]
-    proved = torch.zeros_like(length, dtype=torch.bool)
-    cheap = value.dtype != torch.float64 and _float32_is_exact()
-    # A nearly square V is as a rule too badly conditioned for float32, so that trying would be a waste.
-    for dtype, longest in ((torch.float32, d_head * 15 // 16), (torch.float64, d_head)):
-        unsure = (length <= longest) & ~proved
-        if (dtype == torch.float32 and not cheap) or not bool(unsure.any()):
-            continue
-        index = _index(unsure)
-        proved[index] = _shifted_gram_is_positive(value[index].to(dtype), seen[index], rtol)
-    return proved
-
-
-def _shifted_gram_is_positive(value: Tensor, seen: Tensor, rtol: float) -> Tensor:
-    """True where V V^T - shift I has a Cholesky factor: then sigma_min^2 > shift - rounding > rtol^2 sigma_max^2."""
-    length = int((seen.any(dim=0) * torch.arange(1, seen.shape[1] + 1, device=seen.device)).max()) if seen.numel() else 0
-    value, seen = value[:, :length], seen[:, :length]  # padding on the right costs nothing
-    kind = torch.finfo(value.dtype)
-    rounding = (value.shape[1] + value.shape[2] + 4) * kind.eps / 2  # most that product and factor can lose, over the trace
-    gram = value @ value.mT  # (problem, key, key)
-    diagonal = gram.diagonal(dim1=-2, dim2=-1)
-    trace = diagonal.sum(dim=-1, keepdim=True)
-    shift = -(4 * rtol**2 + rounding) * trace - kind.tiny
-    diagonal.add_(torch.where(seen, shift, trace.clamp_min(1)))  # unseen keys: a block of their own, far from singular
-    return torch.linalg.cholesky_ex(gram)[1] == 0
-
-
-def _float32_is_exact() -> bool:
-    """False where the user traded the precision of float32 products for speed (TF32, bfloat16)."""
-    return torch.get_float32_matmul_precision() == "highest"
-
-
-@torch.no_grad()
-def _column_space(value: Tensor, rtol: float) -> tuple[Tensor, Tensor, Tensor]:
-    """An orthonormal basis Q = V R (problem, key, d_head), R (problem, d_head, d_head), and the rank (problem,).
-
-    By Cholesky where that is proven good enough, else by SVD. Columns beyond the rank are 0.
-    """
-    precise = value.double()
-    if value.dtype == torch.float64:
-        return _svd_column_space(precise, rtol)
-    gram = precise.mT @ precise  # (problem, d_head, d_head)
-    inverse = _inverse_factor(gram)
-    norm = gram.diagonal(dim1=-2, dim2=-1).sum(dim=-1).sqrt()  # ||V||_F
-    bound = norm * torch.linalg.vector_norm(inverse, dim=(-2, -1))  # NaN where the factorisation broke down
-    proven = (bound < _PROVEN_CONDITION) & (bound * rtol < 1)
-    easy = (bound < _EASY_CONDITION) & (norm > 1e-30) & (norm < 1e30) & _float32_is_exact()  # nothing over- or underflows
-    whitener, basis = inverse.mT, torch.empty_like(value, dtype=torch.float32)
-    for chosen, factor in ((easy, value.float()), (~easy, precise)):
-        if bool(chosen.any()):
-            index = _index(chosen)
-            basis[index] = (factor[index] @ whitener[index].to(factor.dtype)).float()
-    rank = torch.full_like(proven, value.shape[-1], dtype=torch.long)
-    if not bool(proven.all()):
-        spare, whitener[~proven], rank[~proven] = _svd_column_space(precise[~proven], rtol)
-        basis[~proven] = spare.float()
-    return basis, whitener, rank
-
-
-def _inverse_factor(gram: Tensor) -> Tensor:
-    """L^-1 of gram = L L^T; NaN where gram is not positive definite.
-
-    By halves, because products of a whole batch are much faster than LAPACK, which takes matrix by matrix.
-    """
-    size = gram.shape[-1]
-    if size <= _LAPACK_SIZE:
-        factor, info = torch.linalg.cholesky_ex(gram)
-        factor[info != 0] = torch.nan
-        return torch.linalg.solve_triangular(factor, torch.eye(size, dtype=gram.dtype, device=gram.device), upper=False)
-    half = size // 2
-    top = _inverse_factor(gram[:, :half, :half])
-    side = gram[:, half:, :half] @ top.mT  # the lower left block of L
-    bottom = _inverse_factor(torch.baddbmm(gram[:, half:, half:], side, side.mT, alpha=-1))
-    inverse = torch.zeros_like(gram)
-    inverse[:, :half, :half], inverse[:, half:, half:] = top, bottom
-    inverse[:, half:, :half].baddbmm_(bottom, side @ top, alpha=-1)
-    return inverse
-
-
-def _svd_column_space(value: Tensor, rtol: float) -> tuple[Tensor, Tensor, Tensor]:
-    if not bool(value.isfinite().all()):
-        raise ValueError("value holds NaN or infinite numbers: the model's activations have overflowed")
-    left, singular, right = torch.linalg.svd(value, full_matrices=False)  # (problem, key, min(key, d_head))
-    keep = singular > rtol * singular[:, :1]
-    missing = (0, value.shape[-1] - left.shape[-1])
-    whitener = right.mT * torch.where(keep, 1 / singular, 0)[:, None, :]
-    return pad(left * keep[:, None, :], missing), pad(whitener, missing), keep.sum(dim=-1)

@@ -1,0 +1,117 @@
+"""The rank of V and an orthonormal basis of its column space, for many small matrices at once.
+
+Values come as (problem, key, d_head), one problem per (batch, head); rows of keys that are not seen are 0.
+
+A Gram matrix of the smaller side of ``V`` and its Cholesky factor do the work, not an SVD, but nothing is taken on trust:
+``||V||_F ||L^-1||_F`` bounds the condition number from above, and where ``L^-1`` is not needed a factorisation of the shifted
+Gram matrix does. So full rank is *proved* head by head, and what cannot be proved so is decided by a float64 SVD.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+# The Cholesky route loses about eps64 * condition^2 of orthogonality: 2e-6 at this bound, under which float32 is not hurt.
+_PROVEN_CONDITION = 1e5
+# A float32 product V L^-T errs by eps32 * condition. Measured at this bound on real values: 5e-7, and 2e-6 of the output.
+_EASY_CONDITION = 200
+_LAPACK_SIZE = 16  # up to here LAPACK beats products
+
+
+def index_of(chosen: Tensor) -> Tensor | slice:
+    """The same choice, without a copy where it is everything."""
+    return slice(None) if bool(chosen.all()) else chosen
+
+
+@torch.no_grad()
+def has_full_row_rank(value: Tensor, seen: Tensor, rtol: float) -> Tensor:
+    """True where that is proved: cheaply in float32 first, then in float64 what is left of the short examples."""
+    length, d_head = seen.sum(dim=-1), value.shape[-1]
+    proved = torch.zeros_like(length, dtype=torch.bool)
+    cheap = value.dtype != torch.float64 and _float32_is_exact()
+    # A nearly square V is as a rule too badly conditioned for float32, so that trying would be a waste.
+    for dtype, longest in ((torch.float32, d_head * 15 // 16), (torch.float64, d_head)):
+        unsure = (length <= longest) & ~proved
+        if (dtype == torch.float32 and not cheap) or not bool(unsure.any()):
+            continue
+        index = index_of(unsure)
+        proved[index] = _shifted_gram_is_positive(value[index].to(dtype), seen[index], rtol)
+    return proved
+
+
+def _shifted_gram_is_positive(value: Tensor, seen: Tensor, rtol: float) -> Tensor:
+    """True where V V^T - shift I has a Cholesky factor: then sigma_min^2 > shift - rounding > rtol^2 sigma_max^2."""
+    length = int((seen.any(dim=0) * torch.arange(1, seen.shape[1] + 1, device=seen.device)).max()) if seen.numel() else 0
+    value, seen = value[:, :length], seen[:, :length]  # padding on the right costs nothing
+    kind = torch.finfo(value.dtype)
+    rounding = (value.shape[1] + value.shape[2] + 4) * kind.eps / 2  # most that product and factor can lose, over the trace
+    gram = value @ value.mT  # (problem, key, key)
+    diagonal = gram.diagonal(dim1=-2, dim2=-1)
+    trace = diagonal.sum(dim=-1, keepdim=True)
+    shift = -(4 * rtol**2 + rounding) * trace - kind.tiny
+    diagonal.add_(torch.where(seen, shift, trace.clamp_min(1)))  # unseen keys: a block of their own, far from singular
+    return torch.linalg.cholesky_ex(gram)[1] == 0
+
+
+def _float32_is_exact() -> bool:
+    """False where the user traded the precision of float32 products for speed (TF32, bfloat16)."""
+    return torch.get_float32_matmul_precision() == "highest"
+
+
+@torch.no_grad()
+def column_space(value: Tensor, rtol: float) -> tuple[Tensor, Tensor, Tensor]:
+    """An orthonormal basis Q = V R (problem, key, d_head), R (problem, d_head, d_head), and the rank (problem,).
+
+    By Cholesky where that is proven good enough, else by SVD. Columns beyond the rank are 0.
+    """
+    precise = value.double()
+    if value.dtype == torch.float64:
+        return _svd_column_space(precise, rtol)
+    gram = precise.mT @ precise  # (problem, d_head, d_head)
+    inverse = _inverse_factor(gram)
+    norm = gram.diagonal(dim1=-2, dim2=-1).sum(dim=-1).sqrt()  # ||V||_F
+    bound = norm * torch.linalg.vector_norm(inverse, dim=(-2, -1))  # NaN where the factorisation broke down
+    proven = (bound < _PROVEN_CONDITION) & (bound * rtol < 1)
+    easy = (bound < _EASY_CONDITION) & (norm > 1e-30) & (norm < 1e30) & _float32_is_exact()  # nothing over- or underflows
+    whitener, basis = inverse.mT, torch.empty_like(value, dtype=torch.float32)
+    for chosen, factor in ((easy, value.float()), (~easy, precise)):
+        if bool(chosen.any()):
+            index = index_of(chosen)
+            basis[index] = (factor[index] @ whitener[index].to(factor.dtype)).float()
+    rank = torch.full_like(proven, value.shape[-1], dtype=torch.long)
+    if not bool(proven.all()):
+        spare, whitener[~proven], rank[~proven] = _svd_column_space(precise[~proven], rtol)
+        basis[~proven] = spare.float()
+    return basis, whitener, rank
+
+
+def _inverse_factor(gram: Tensor) -> Tensor:
+    """L^-1 of gram = L L^T; NaN where gram is not positive definite.
+
+    By halves, because products of a whole batch are much faster than LAPACK, which takes matrix by matrix.
+    """
+    size = gram.shape[-1]
+    if size <= _LAPACK_SIZE:
+        factor, info = torch.linalg.cholesky_ex(gram)
+        factor[info != 0] = torch.nan
+        return torch.linalg.solve_triangular(factor, torch.eye(size, dtype=gram.dtype, device=gram.device), upper=False)
+    half = size // 2
+    top = _inverse_factor(gram[:, :half, :half])
+    side = gram[:, half:, :half] @ top.mT  # the lower left block of L
+    bottom = _inverse_factor(torch.baddbmm(gram[:, half:, half:], side, side.mT, alpha=-1))
+    inverse = torch.zeros_like(gram)
+    inverse[:, :half, :half], inverse[:, half:, half:] = top, bottom
+    inverse[:, half:, :half].baddbmm_(bottom, side @ top, alpha=-1)
+    return inverse
+
+
+def _svd_column_space(value: Tensor, rtol: float) -> tuple[Tensor, Tensor, Tensor]:
+    if not bool(value.isfinite().all()):
+        raise ValueError("value holds NaN or infinite numbers: the model's activations have overflowed")
+    left, singular, right = torch.linalg.svd(value, full_matrices=False)  # (problem, key, min(key, d_head))
+    keep = singular > rtol * singular[:, :1]
+    missing = (0, value.shape[-1] - left.shape[-1])
+    whitener = right.mT * torch.where(keep, 1 / singular, 0)[:, None, :]
+    return pad(left * keep[:, None, :], missing), pad(whitener, missing), keep.sum(dim=-1)
