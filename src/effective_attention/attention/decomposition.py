@@ -3,7 +3,7 @@
 One head maps values ``V`` (key x d_head) to ``Z = A V``. Every component of a row of ``A`` that lies in the left null space
 ``LN(V) = {x : x V = 0}`` vanishes in that product. Brunner et al. (2020) therefore split
 
-    A = A_effective + A_null,    A_null = projection of each row of A onto LN(V),    A V = A_effective V    (their Eq. 7)
+    A = A_effective + A_null,    A_null = projection of each row of A onto LN(V),    A V = A_effective V    (their Eq. 8)
 
 and Sun & Marasovic (2021) analyse ``A_effective``. This module is that split, as tensor maths; it knows nothing of
 transformers.
