@@ -13,7 +13,7 @@ from pytorch_lightning import Trainer
 from torch import Tensor
 
 from effective_attention.attention.implementations import AttentionKind, AttentionSwap, use_attention
-from effective_attention.data.datamodule import TextDataModule
+from effective_attention.data.datamodule import TextDataModule, rank_and_world
 from effective_attention.models.classifier import SequenceClassifier
 
 
@@ -72,9 +72,10 @@ def _test(trainer: Trainer, classifier: SequenceClassifier, datamodule: TextData
 
 def _from_all_processes(record: AttentionSwap, logits: dict[int, Tensor]) -> tuple[AttentionSwap, dict[int, Tensor]]:
     """Under DDP every process has seen its own part of the split; the metrics have already been brought together."""
-    if not (distributed.is_available() and distributed.is_initialized()):
+    _, world = rank_and_world()
+    if world == 1:
         return record, logits
-    parts: list[Any] = [None] * distributed.get_world_size()
+    parts: list[Any] = [None] * world
     distributed.all_gather_object(parts, (record, logits))
     merged = sum((part for part, _ in parts), start=AttentionSwap(record.kind))
     return merged, {index: row for _, rows in parts for index, row in rows.items()}

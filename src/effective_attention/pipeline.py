@@ -27,7 +27,7 @@ from effective_attention.cli import nothing_left_behind
 from effective_attention.comparison import compare_attentions
 from effective_attention.data.datamodule import Source, TextDataModule
 from effective_attention.data.tasks import Task
-from effective_attention.errors import UserError
+from effective_attention.errors import UserError, first_line
 from effective_attention.models.checkpoints import (
     WholeCheckpointIO,
     check_fits,
@@ -119,7 +119,7 @@ def _check(cfg: DictConfig) -> None:
     try:
         instantiate(cfg.trainer, logger=False)  # thrown away: the real one writes files as soon as it has its loggers
     except InstantiationException as error:
-        reason = str(error.__cause__ or error).strip().splitlines()[0]
+        reason = first_line(error.__cause__ or error)
         raise UserError(f"trainer: {reason}; check the trainer's options, or add trainer=cpu") from error
 
 

@@ -100,7 +100,7 @@ def test_evaluation_order_ignores_seed_and_epoch() -> None:
 def each_rank(monkeypatch: Any, lengths: Any, size: int, world: int, *, shuffle: bool) -> list[list[list[int]]]:
     drawn = []
     for rank in range(world):
-        monkeypatch.setattr(datamodule, "_rank_and_world", lambda rank=rank: (rank, world))
+        monkeypatch.setattr(datamodule, "rank_and_world", lambda rank=rank: (rank, world))
         drawn.append(batches(lengths, size, shuffle=shuffle))
         assert len(LengthBucketSampler(np.asarray(lengths), size, shuffle=shuffle)) == len(drawn[-1])
     return drawn

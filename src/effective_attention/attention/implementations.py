@@ -194,9 +194,8 @@ def _decomposed_attention(
 ) -> AttentionOutput:
     _count_call()
     _, weights = _eager(module)(module, query, key, value[..., :0], attention_mask, **kwargs)
-    value = value.repeat_interleave(
-        weights.shape[1] // value.shape[1], dim=1
-    )  # grouped-query attention: one value per query head
+    groups = weights.shape[1] // value.shape[1]  # grouped-query attention: one value per query head; contiguous, as products want
+    value = value.repeat_interleave(groups, dim=1)
     visible = _visible(attention_mask, weights)
     parts = decompose(weights, value, visible, reading=reading)
     _record(reading, parts, visible)

@@ -79,7 +79,7 @@ class LengthBucketSampler(Sampler[list[int]]):
         self.epoch, self._skip = epoch, batches_done % len(self)
 
     def __iter__(self) -> Iterator[list[int]]:
-        rank, world = _rank_and_world()
+        rank, world = rank_and_world()
         skip, self._skip = self._skip, 0
         batches = self._batches()
         if self.shuffle:  # every process must take as many steps: start over until they come out even
@@ -87,7 +87,7 @@ class LengthBucketSampler(Sampler[list[int]]):
         yield from batches[rank::world][skip:]
 
     def __len__(self) -> int:
-        rank, world = _rank_and_world()
+        rank, world = rank_and_world()
         count = -(-len(self.lengths) // self.batch_size)
         return -(-count // world) if self.shuffle else len(range(rank, count, world))
 
@@ -107,7 +107,7 @@ class LengthBucketSampler(Sampler[list[int]]):
         return [order[i : i + self.batch_size].tolist() for i in range(0, len(order), self.batch_size)]
 
 
-def _rank_and_world() -> tuple[int, int]:
+def rank_and_world() -> tuple[int, int]:
     distributed = torch.distributed
     if not (distributed.is_available() and distributed.is_initialized()):
         return 0, 1

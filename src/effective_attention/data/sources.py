@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from effective_attention.data.examples import Examples, read_examples
-from effective_attention.data.tables import READERS, Row, Table, first_line, read_table
+from effective_attention.data.tables import READERS, Row, Table, read_table
 from effective_attention.data.tasks import LABEL, Task
-from effective_attention.errors import UserError
+from effective_attention.errors import UserError, first_line
 
 __all__ = ["Examples", "HubSource", "LocalSource", "SampleSource"]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from effective_attention.errors import UserError
+from effective_attention.errors import UserError, first_line
 
 
 @dataclass(frozen=True)
@@ -85,11 +85,6 @@ def read_parquet(path: Path) -> Table:
 
 
 READERS = {".tsv": read_tsv, ".csv": read_csv, ".jsonl": read_jsonl, ".parquet": read_parquet}
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of a library's message, or its type where it has none: a user error is one line."""
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:

@@ -11,12 +11,12 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer, BertConfig, PreTrainedModel
 from transformers import PreTrainedTokenizerBase as Tokenizer
 
-from effective_attention.errors import UserError
+from effective_attention.errors import UserError, first_line
 
 log = logging.getLogger(__name__)
 EMBEDDED_NAME = "minilm"
@@ -77,7 +77,7 @@ class TinyEncoder:
     layers: int = 2
     heads: int = 4
     width: int = 32
-    embedded: bool = True
+    embedded: ClassVar[bool] = True
 
     def tokenizer(self) -> Tokenizer:
         return PretrainedEncoder(EMBEDDED_NAME).tokenizer()
@@ -133,7 +133,7 @@ def embedded_folder() -> Path:
 
 
 def _explain(name: str, error: Exception) -> str:
-    reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+    reason = first_line(error).rstrip(".")
     if Path(name).is_dir():
         return f"model folder {name!r} cannot be loaded ({reason}); it needs config.json, weights and tokenizer files"
     return (

@@ -1,6 +1,6 @@
 """What a sweep found: one row per setting, mean and standard deviation over its seeds, standard beside effective.
 
-A Hydra callback, so that it runs once at the end of ``-m`` whatever launcher ran the jobs. Imports nothing heavy.
+A Hydra callback, so that it runs with ``-m`` whatever launcher runs the jobs. Imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -108,16 +108,22 @@ def mean_and_std(values: Sequence[float | None], *, digits: int) -> str:
     >>> mean_and_std([0.5, 0.7], digits=2), mean_and_std([0.5], digits=2), mean_and_std([None], digits=2)
     ('0.60 ± 0.14', '0.50', 'undefined')
     """
-    known = [value for value in values if value is not None and math.isfinite(value)]  # null in metrics.json is undefined
-    if len(known) < len(values):
+    known = _known(values)
+    if known is None:
         return "undefined"
     mean = f"{statistics.fmean(known):.{digits}f}"
     return f"{mean} ± {statistics.stdev(known):.{digits}f}" if len(known) > 1 else mean
 
 
 def _largest(values: Sequence[float | None]) -> str:
-    numbers = [value for value in values if value is not None and math.isfinite(value)]
-    return f"{max(numbers):.1e}" if len(numbers) == len(values) else "undefined"
+    known = _known(values)
+    return "undefined" if known is None else f"{max(known):.1e}"
+
+
+def _known(values: Sequence[float | None]) -> list[float] | None:
+    """The numbers, or None if one of them is undefined, which metrics.json writes as null."""
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    return known if len(known) == len(values) else None
 
 
 def _columns(rows: Sequence[Row]) -> list[str]:
