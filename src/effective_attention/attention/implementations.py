@@ -98,14 +98,23 @@ def use_attention(model: PreTrainedModel, kind: AttentionKind) -> Iterator[Atten
     """
     check_swappable(model, kind)
     record = AttentionSwap(kind)
-    before = [(config, config._attn_implementation) for config in _configs(model)]
     hooks = _watch(model, record)
     try:
-        model.set_attn_implementation(f"{kind}_attention")
-        yield record
+        with attention_function(model, f"{kind}_attention"):
+            yield record
     finally:
         for hook in hooks:
             hook.remove()
+
+
+@contextmanager
+def attention_function(model: PreTrainedModel, name: str) -> Iterator[None]:
+    """Let ``model`` call the attention function registered as ``name``; its own again on the way out."""
+    before = [(config, config._attn_implementation) for config in _configs(model)]
+    try:
+        model.set_attn_implementation(name)
+        yield
+    finally:
         for config, implementation in before:
             config._attn_implementation_internal = implementation
 
@@ -118,10 +127,10 @@ def check_swappable(model: PreTrainedModel, kind: str) -> None:
         raise TypeError(f"use_attention wants a transformers model, got {type(model).__name__}")
     for part in model.modules():
         if isinstance(part, PreTrainedModel) and not part._can_set_attn_implementation():
-            raise ValueError(_unsupported(type(part).__name__))
+            raise ValueError(unsupported(type(part).__name__))
 
 
-def _unsupported(name: str) -> str:
+def unsupported(name: str) -> str:
     return (
         f"{name} does not call its attention through transformers' AttentionInterface, so it cannot be swapped; "
         f"choose a model that does (BERT, RoBERTa, DistilBERT, ELECTRA, GPT-2, Llama ...)"
@@ -151,7 +160,7 @@ def _watch(model: PreTrainedModel, record: AttentionSwap) -> list[Any]:
         token, calls = entered.pop()
         _ACTIVE.reset(token)
         if output is not None and record.calls == calls:
-            raise ValueError(_unsupported(type(model).__name__))
+            raise ValueError(unsupported(type(model).__name__))
 
     # prepend: nested swaps leave in the reverse order of entering
     return [model.register_forward_pre_hook(enter), model.register_forward_hook(leave, prepend=True, always_call=True)]
@@ -165,7 +174,7 @@ def standard_attention(
 ) -> AttentionOutput:
     """The model's own eager attention."""
     _count_call()
-    output, weights = _eager(module)(module, query, key, value, attention_mask, **kwargs)
+    output, weights = eager_function(module)(module, query, key, value, attention_mask, **kwargs)
     return output, weights
 
 
@@ -193,10 +202,10 @@ def _decomposed_attention(
     **kwargs: Any,
 ) -> AttentionOutput:
     _count_call()
-    _, weights = _eager(module)(module, query, key, value[..., :0], attention_mask, **kwargs)
+    _, weights = eager_function(module)(module, query, key, value[..., :0], attention_mask, **kwargs)
     groups = weights.shape[1] // value.shape[1]  # grouped-query attention: one value per query head; contiguous, as products want
     value = value.repeat_interleave(groups, dim=1)
-    visible = _visible(attention_mask, weights)
+    visible = visible_keys(attention_mask, weights)
     parts = decompose(weights, value, visible, reading=reading)
     _record(reading, parts, visible)
     output = parts.effective @ value  # (batch, head, query, d_value)
@@ -221,16 +230,16 @@ def _count_call() -> None:
         record.calls += 1
 
 
-def _eager(module: nn.Module) -> Callable[..., AttentionOutput]:
+def eager_function(module: nn.Module) -> Callable[..., AttentionOutput]:
     """The eager attention function of the file that defines the layer, or that one of its parents comes from."""
     for cls in type(module).__mro__:
         function = getattr(sys.modules.get(cls.__module__), "eager_attention_forward", None)
         if function is not None:
             return function
-    raise ValueError(_unsupported(type(module).__name__))
+    raise ValueError(unsupported(type(module).__name__))
 
 
-def _visible(attention_mask: Tensor | None, weights: Tensor) -> Bool[Tensor, "batch heads query key"] | None:
+def visible_keys(attention_mask: Tensor | None, weights: Tensor) -> Bool[Tensor, "batch heads query key"] | None:
     """What the mask lets each query see. A query that sees nothing gets uniform weights from softmax: it sees all."""
     if attention_mask is None:
         return None
