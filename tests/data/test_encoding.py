@@ -103,16 +103,16 @@ def test_a_fresh_tokenizer_finds_what_a_used_one_wrote(tmp_path: Path, count: li
     ids=["one letter", "fewer", "order", "border between texts", "number of texts", "max_length"],
 )
 def test_key_changes_with_texts_and_length(texts: list[tuple[str, ...]], max_length: int, tokenizer: Any) -> None:
-    assert encoding._key(texts, tokenizer, max_length) != encoding._key(PAIRS, tokenizer, 128)
+    assert encoding.encoding_key(texts, tokenizer, max_length) != encoding.encoding_key(PAIRS, tokenizer, 128)
 
 
 def test_key_changes_with_the_tokenizer(tokenizer: Any) -> None:
     from effective_attention.models.encoders import TinyEncoder
 
     other = TinyEncoder().tokenizer()
-    assert encoding._key(PAIRS, other, 128) == encoding._key(PAIRS, tokenizer, 128)
+    assert encoding.encoding_key(PAIRS, other, 128) == encoding.encoding_key(PAIRS, tokenizer, 128)
     other.add_tokens(["unheardof"])
-    assert encoding._key(PAIRS, other, 128) != encoding._key(PAIRS, tokenizer, 128)
+    assert encoding.encoding_key(PAIRS, other, 128) != encoding.encoding_key(PAIRS, tokenizer, 128)
 
 
 def _flip(content: bytes) -> bytes:
@@ -177,7 +177,7 @@ def test_a_full_disk_leaves_no_litter(
     def full(*_: Any, **__: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(*((encoding.np, "savez", full) if at == "write" else (Path, "replace", full)))
+    monkeypatch.setattr(*((np, "savez_compressed", full) if at == "write" else (Path, "replace", full)))
     assert len(encode(PAIRS, tokenizer, 128, tmp_path)) == 3
     assert list(tmp_path.iterdir()) == []
     assert "No space left" in caplog.text

@@ -297,10 +297,14 @@ def test_broken_rows_are_left_out_and_counted_on_demand(tmp_path: Path) -> None:
         LocalSource(str(tmp_path), skip_broken_rows=True).load(mrpc, "train")
 
 
-def test_head_takes_the_first() -> None:
+def test_a_limit_is_spread_over_the_split() -> None:
     examples = Examples([("a",), ("b",)], [0, 1], "here", skipped_rows=3)
-    assert examples.head(1) == Examples([("a",)], [0], "here", skipped_rows=3)
-    assert examples.head(9) == examples
+    assert examples.spread(1) == Examples([("a",)], [0], "here", skipped_rows=3)
+    assert examples.spread(9) == examples
+    many = Examples([(str(number),) for number in range(10)], list(range(10)), "here")
+    assert many.spread(5).labels == [0, 2, 4, 6, 8]
+    assert many.spread(4).texts == [("0",), ("2",), ("5",), ("7",)]
+    assert many.spread(10) == many
 
 
 # --- local: real GLUE ---

@@ -125,7 +125,7 @@ class TextDataModule(LightningDataModule):
         max_length: Longer inputs are cut, counted and reported.
         padding: ``longest`` of the batch, or always to ``max_length`` as the paper does.
         split: The split to evaluate on; the task's first by default.
-        limit_train: Use the first so many training examples; None: all.
+        limit_train: Use so many training examples, evenly spread over the split; None: all.
         limit_eval: Likewise for evaluation.
         num_workers: Processes that collate; 0 is fastest for short texts.
         seed: Of the training order.
@@ -171,7 +171,7 @@ class TextDataModule(LightningDataModule):
             examples = self.source.load(self.task, name)
             limit = self.limit_train if name == "train" else self.limit_eval
             if limit is not None:
-                examples = examples.head(limit)
+                examples = examples.spread(limit)
             encoded = encode(examples.texts, self.tokenizer, self.max_length, self.token_cache)
             self._splits[name] = EncodedSplit(name, examples, encoded)
         return self._splits[name]
@@ -210,10 +210,10 @@ class TextDataModule(LightningDataModule):
             persistent_workers=self.num_workers > 0,
         )
 
-    def collate(self, split: EncodedSplit, indices: Sequence[int]) -> Batch:
+    def collate(self, split: EncodedSplit, indices: Sequence[int], *, padding: Padding | None = None) -> Batch:
         """Token ids, mask, segments, labels and the examples' positions in the split."""
         lengths = split.encoded.lengths[list(indices)]
-        width = self.max_length if self.padding == "max_length" else int(lengths.max())
+        width = self.max_length if (padding or self.padding) == "max_length" else int(lengths.max())
         ids = np.full((len(indices), width), self.tokenizer.pad_token_id, dtype=np.int64)
         types = np.zeros_like(ids)
         for row, index in enumerate(indices):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerBase as Tokenizer
 
-from effective_attention.results.files import whole_file
+from effective_attention.data.cache import read_arrays, write_arrays
 
-log = logging.getLogger(__name__)
 _CHUNK = 10_000  # texts a tokenizer call; bounds its memory
 
 
@@ -53,12 +51,12 @@ def encode(texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, max_length: i
     """Tokenise (a pair is cut longest text first), from the cache if it was done before."""
     if cache_dir is None:
         return _tokenise(texts, tokenizer, max_length)
-    path = cache_dir / f"{_key(texts, tokenizer, max_length)}.npz"
-    found = _read(path, len(texts))
+    path = cache_dir / f"{encoding_key(texts, tokenizer, max_length)}.npz"
+    found = read_arrays(path, lambda arrays: _build(arrays, len(texts)), "token")
     if found is not None:
         return found
     encoded = _tokenise(texts, tokenizer, max_length)
-    _write(path, encoded)
+    write_arrays(path, {name: getattr(encoded, name) for name in Encoded.__dataclass_fields__}, "token")
     return encoded
 
 
@@ -83,7 +81,7 @@ def _tokenise(texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, max_length
     return Encoded(np.concatenate(ids), np.concatenate(types), np.cumsum(lengths), np.asarray(truncated))
 
 
-def _key(texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, max_length: int) -> str:
+def encoding_key(texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, max_length: int) -> str:
     """Hash of the texts, the whole tokenizer and the length: nothing stale can be found under it."""
     digest = hashlib.sha256(f"1|{max_length}|{len(texts)}|{tokenizer.truncation_side}|".encode())
     settings = json.loads(tokenizer.backend_tokenizer.to_str())
@@ -97,26 +95,9 @@ def _key(texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, max_length: int
     return digest.hexdigest()[:32]
 
 
-def _read(path: Path, count: int) -> Encoded | None:
-    if not path.is_file():
-        return None
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            encoded = Encoded(**{name: arrays[name] for name in Encoded.__dataclass_fields__})
-        sizes = (len(encoded.truncated), len(encoded.offsets) - 1, len(encoded.input_ids), len(encoded.token_type_ids))
-        if sizes != (count, count, encoded.offsets[-1], encoded.offsets[-1]):
-            raise ValueError("its arrays do not fit together")
-        return encoded
-    except Exception as error:  # what a damaged zip raises depends on where the damage is; to make it anew is always right
-        log.warning("token cache %s cannot be read (%s); made anew", path, error)
-        return None
-
-
-def _write(path: Path, encoded: Encoded) -> None:
-    """Whole or not at all; a cache that cannot be written costs time, not the run."""
-    arrays: dict[str, Any] = {name: getattr(encoded, name) for name in Encoded.__dataclass_fields__}
-    try:
-        with whole_file(path) as file:
-            np.savez(file, **arrays)
-    except OSError as error:
-        log.warning("tokens are not cached: %s: %s", path.parent, error.strerror)
+def _build(arrays: Mapping[str, NDArray[Any]], count: int) -> Encoded:
+    encoded = Encoded(**{name: arrays[name] for name in Encoded.__dataclass_fields__})
+    sizes = (len(encoded.truncated), len(encoded.offsets) - 1, len(encoded.input_ids), len(encoded.token_type_ids))
+    if sizes != (count, count, encoded.offsets[-1], encoded.offsets[-1]):
+        raise ValueError("its arrays do not fit together")
+    return encoded

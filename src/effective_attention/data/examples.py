@@ -34,9 +34,11 @@ class Examples:
     def __len__(self) -> int:
         return len(self.texts)
 
-    def head(self, count: int) -> Examples:
-        """The first examples, at most ``count``."""
-        return replace(self, texts=self.texts[:count], labels=self.labels[:count])
+    def spread(self, count: int) -> Examples:
+        """At most ``count`` examples, evenly spread in their order: files are often sorted by source, label or length."""
+        places = [number * len(self) // count for number in range(count)] if count < len(self) else range(len(self))
+        texts, labels = [self.texts[place] for place in places], [self.labels[place] for place in places]
+        return replace(self, texts=texts, labels=labels)
 
 
 class _BrokenRowError(Exception):

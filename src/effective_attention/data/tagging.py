@@ -1,0 +1,163 @@
+"""What each sub-token of a split is: its word, the word's part of speech and head, or punctuation or a delimiter.
+
+Words come from a tagger, sub-tokens from the model's tokenizer, and they meet through character offsets: a sub-token belongs to
+the first word it shares a character with. Which tokens are punctuation or delimiters is read off the tokens themselves, so that
+much works without a tagger. Everything is kept on disk under a key of all it depends on, as token ids are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from transformers import PreTrainedTokenizerBase as Tokenizer
+
+from effective_attention.data.cache import read_arrays, write_arrays
+from effective_attention.data.encoding import encoding_key
+from effective_attention.data.tagger.alignment import CUT_AWAY, KINDS, NO_WORD, Arrays, align, join_words, special_kinds
+from effective_attention.data.tagger.pipelines import UPOS, EmbeddedTagger, SpacyTagger, TaggedText, Tagger
+
+__all__ = [
+    "CUT_AWAY", "KINDS", "NO_WORD", "UPOS", "Annotated", "EmbeddedTagger", "SpacyTagger", "TaggedText", "Tagger", "annotate",
+]  # fmt: skip
+
+_CHUNK = 1000  # examples at a time: bounds memory, and is the step of the progress bar
+
+
+@dataclass(frozen=True)
+class Annotated:
+    """What each sub-token of many examples is, end to end in flat arrays that lie beside those of `encoding.Encoded`.
+
+    Attributes:
+        word: Number of the token's word within the example, counted over both texts, words without a token left out; -1: no word.
+        upos: The word's part of speech, an index into `UPOS`; -1: no word.
+        head: Number of the word that is the word's head, its own for a root; -1: no word; -2: the head has no token, be it cut
+            away or, rarely, covered by the token of another word (*not* in *cannot*).
+        relation: The word's relation to its head, an index into ``relations``; -1: no word.
+        first: Whether the token is the first of its word.
+        kind: An index into `KINDS`; a piece of a word that is all punctuation (the ' of *don't*) is punctuation.
+        offsets: Example ``i`` is ``word[offsets[i] : offsets[i + 1]]``.
+        relations: The names of the relations.
+    """
+
+    word: NDArray[np.int32]
+    upos: NDArray[np.int8]
+    head: NDArray[np.int32]
+    relation: NDArray[np.int16]
+    first: NDArray[np.bool_]
+    kind: NDArray[np.int8]
+    offsets: NDArray[np.int64]
+    relations: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def span(self, index: int) -> slice:
+        """Where example ``index`` lies in the arrays."""
+        return slice(int(self.offsets[index]), int(self.offsets[index + 1]))
+
+
+_PER_TOKEN = ("word", "upos", "head", "relation", "first", "kind")
+
+
+def annotate(
+    texts: Sequence[tuple[str, ...]],
+    tokenizer: Tokenizer,
+    max_length: int,
+    tagger: Tagger | None,
+    cache_dir: Path | None,
+    progress: bool = False,
+) -> Annotated:
+    """Annotate the sub-tokens that `encoding.encode` makes of the same texts, from the cache if it was done before.
+
+    Args:
+        texts: One or two texts an example.
+        tokenizer: The model's; a fast one, for its offsets.
+        max_length: As for `encoding.encode`.
+        tagger: None: only ``kind`` is found, and no token has a word.
+        cache_dir: None: nothing is kept.
+        progress: Show a bar where it takes long.
+    """
+    if cache_dir is None:
+        return _annotate(texts, tokenizer, max_length, tagger, progress)
+    path = cache_dir / f"{_key(texts, tokenizer, max_length, tagger)}.npz"
+    found = read_arrays(path, lambda arrays: _build(arrays, len(texts)), "annotation")
+    if found is not None:
+        return found
+    annotated = _annotate(texts, tokenizer, max_length, tagger, progress)
+    write_arrays(path, _arrays(annotated), "annotation")
+    return annotated
+
+
+def _annotate(
+    texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, max_length: int, tagger: Tagger | None, progress: bool
+) -> Annotated:
+    """Chunk by chunk. A text is tagged once, and its words are kept no longer than they are needed."""
+    rows: list[Arrays] = []
+    tagged: dict[str, TaggedText] = {}
+    relations: defaultdict[str, int] = defaultdict()
+    relations.default_factory = relations.__len__  # numbered as they come
+    last_use = {part: index for index, text in enumerate(texts) for part in text}
+    for start in _starts(len(texts), progress):
+        chunk = texts[start : start + _CHUNK]
+        if tagger is not None:
+            fresh = [part for part in dict.fromkeys(part for text in chunk for part in text) if part not in tagged]
+            tagged |= zip(fresh, tagger.tag(fresh), strict=True)
+        rows += _rows(chunk, tokenizer, max_length, tagged if tagger is not None else None, relations)
+        tagged = {part: words for part, words in tagged.items() if last_use[part] >= start + _CHUNK}
+    joined: dict[str, Any] = {name: np.concatenate([row[name] for row in rows]) for name in _PER_TOKEN}
+    return Annotated(**joined, offsets=np.cumsum([0, *(len(row["kind"]) for row in rows)]), relations=tuple(relations))
+
+
+def _rows(
+    texts: Sequence[tuple[str, ...]],
+    tokenizer: Tokenizer,
+    max_length: int,
+    tagged: Mapping[str, TaggedText] | None,
+    relations: Mapping[str, int],
+) -> Iterable[Arrays]:
+    """Tokenised by the very call of `encoding.encode`, so that the tokens are the same."""
+    columns = [list(column) for column in zip(*texts, strict=True)]
+    batch = tokenizer(*columns, truncation="longest_first", max_length=max_length)
+    special = special_kinds(tokenizer)
+    for text, tokens in zip(texts, batch.encodings, strict=True):
+        words = None if tagged is None else join_words([tagged[part] for part in text], relations)
+        yield align(tokens, text, words, special)
+
+
+def _starts(count: int, progress: bool) -> Iterable[int]:
+    """Where each chunk starts; behind a bar, on stderr, if there are several."""
+    starts = range(0, count, _CHUNK)
+    if not progress or len(starts) < 2:
+        return starts
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(starts, "parts of speech", console=Console(stderr=True), transient=True)
+
+
+def _key(texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, max_length: int, tagger: Tagger | None) -> str:
+    """Hash of all that decides the tokens, of the special ones, and of the tagger."""
+    tokens = encoding_key(texts, tokenizer, max_length)
+    special = sorted(special_kinds(tokenizer).items())
+    who = None if tagger is None else (tagger.name, tagger.version)
+    return hashlib.sha256(repr(("annotated", 1, tokens, special, who)).encode()).hexdigest()[:32]
+
+
+def _build(arrays: Mapping[str, NDArray[Any]], count: int) -> Annotated:
+    found: dict[str, Any] = {name: arrays[name] for name in Annotated.__dataclass_fields__}
+    annotated = Annotated(**found | {"relations": tuple(found["relations"].tolist())})
+    if len(annotated) != count or {len(found[name]) for name in _PER_TOKEN} != {int(annotated.offsets[-1])}:
+        raise ValueError("its arrays do not fit together")
+    return annotated
+
+
+def _arrays(annotated: Annotated) -> dict[str, Any]:
+    arrays: dict[str, Any] = {name: getattr(annotated, name) for name in Annotated.__dataclass_fields__}
+    return arrays | {"relations": np.array(annotated.relations, dtype=np.str_)}
