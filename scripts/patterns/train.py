@@ -1,0 +1,250 @@
+"""Train the pattern net on the labelled maps, and write its weights and its score on the held-out maps.
+
+    python scripts/patterns/train.py --folds 5      # cross-validation inside the training part: how choices were made
+    python scripts/patterns/train.py                # train on the whole training part, then look at the held-out maps once
+    python scripts/patterns/train.py --measure      # only measure the weights that are there
+
+Folds, like the held-out part, never share a text. Augmentation keeps the class: the map turned by 180 degrees, its tokens
+stretched and squeezed, other contrast, noise. Synthetic maps (training only): a column map laid over a diagonal one, and squares
+cut into a texture.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import save
+from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from effective_attention.models.pattern_net import PATTERNS, SIZE, ConvNet, PatternNet, load_pattern_net
+from effective_attention.results.files import whole_file, write_text
+
+HERE = Path(__file__).parent
+MODELS = HERE.parents[1] / "src" / "effective_attention" / "models"
+VERTICAL, DIAGONAL, BOTH, BLOCK, HETEROGENEOUS = range(len(PATTERNS))
+
+
+@dataclass(frozen=True)
+class Recipe:
+    epochs: int = 50
+    batch: int = 32
+    lr: float = 3e-3
+    weight_decay: float = 0.02
+    smoothing: float = 0.1
+    synthetic: float = 0.12  # share of a batch
+    balance: float = 0.5  # 0: classes as they come, 1: all equally often
+    decay: float = 0.98  # of the running mean of the weights, which is what is kept
+    members: int = 3
+
+
+@dataclass(frozen=True)
+class Maps:
+    image: Tensor  # (map, 1, size, size)
+    label: Tensor
+    group: Tensor
+    held_out: Tensor
+    random: Tensor  # drawn at random, not because it was likely of a rare class
+
+    def __getitem__(self, index: Tensor) -> Maps:
+        return Maps(*(getattr(self, name)[index] for name in self.__dataclass_fields__))
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+
+def read_table(name: str) -> dict[str, dict[str, str]]:
+    with (HERE / name).open() as file:
+        return {row["id"]: row for row in csv.DictReader(file)}
+
+
+def read_maps() -> Maps:
+    with np.load(HERE / "maps.npz") as arrays:
+        names, images = arrays["id"].tolist(), torch.from_numpy(arrays["image"]).float()[:, None] / 255
+    sources, labels = read_table("maps.csv"), read_table("labels.csv")
+    return Maps(
+        images,
+        torch.tensor([PATTERNS.index(labels[name]["label"]) for name in names]),
+        torch.tensor([int(sources[name]["group"]) for name in names]),
+        torch.tensor([labels[name]["split"] == "held-out" for name in names]),
+        torch.tensor([sources[name]["drawn"] == "random" for name in names]),
+    )
+
+
+# --- what the net is shown in training ---
+
+
+def augment(image: Tensor, generator: torch.Generator) -> Tensor:
+    """Other pictures of the same class."""
+    count = len(image)
+    turned = torch.rand(count, 1, 1, 1, generator=generator) < 0.5
+    image = _stretch(torch.where(turned, image.flip(-2, -1), image), generator)
+    contrast = torch.exp(0.1 * torch.randn(count, 1, 1, 1, generator=generator))
+    noise = 0.05 * torch.rand(count, 1, 1, 1, generator=generator) * torch.randn(image.shape, generator=generator).abs()
+    return (image.clamp_min(1e-6) ** contrast + noise).clamp(0, 1)
+
+
+def _stretch(image: Tensor, generator: torch.Generator, pieces: int = 6) -> Tensor:
+    """Some tokens get more pixels, others fewer, the same for queries and keys; the edges stay."""
+    widths = 0.5 + torch.rand(len(image), pieces, generator=generator)
+    knots = nn.functional.pad(widths.cumsum(-1) / widths.sum(-1, keepdim=True), (1, 0))[:, None]
+    where = nn.functional.interpolate(knots, SIZE, mode="linear", align_corners=True)[:, 0]  # (map, size), 0 to 1
+    index = (where * (SIZE - 1)).round().long()
+    rows = image.gather(2, index[:, None, :, None].expand_as(image))
+    return rows.gather(3, index[:, None, None, :].expand_as(image))
+
+
+def synthetic(maps: Maps, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Half columns and diagonals together, half squares in a texture."""
+
+    def some(labels: tuple[int, ...], number: int, *, dark: bool = False) -> Tensor:
+        pool = maps.image[torch.isin(maps.label, torch.tensor(labels))]
+        pool = pool[pool.mean(dim=(1, 2, 3)) < 0.15] if dark else pool
+        return pool[torch.randint(len(pool), (number,), generator=generator)]
+
+    half, rest = count // 2, count - count // 2
+    weight = 0.6 + 0.4 * torch.rand(2, half, 1, 1, 1, generator=generator)
+    both = torch.maximum(weight[0] * some((VERTICAL,), half, dark=True), weight[1] * some((DIAGONAL,), half, dark=True))
+    square = some((HETEROGENEOUS, BLOCK), rest) * _squares(rest, generator)
+    return torch.cat([both, square]), torch.tensor([BOTH] * half + [BLOCK] * rest)
+
+
+def _squares(count: int, generator: torch.Generator) -> Tensor:
+    """1 inside two segments, little across."""
+    edge = (0.3 + 0.4 * torch.rand(count, 1, generator=generator)) * SIZE
+    second = torch.arange(SIZE) > edge  # (map, size)
+    same = second[:, :, None] == second[:, None]
+    across = 0.1 + 0.2 * torch.rand(count, 1, 1, generator=generator)
+    return torch.where(same, 1.0, across)[:, None]
+
+
+# --- training and measuring ---
+
+
+def train(maps: Maps, recipe: Recipe) -> PatternNet:
+    net = PatternNet(recipe.members)
+    net.members = nn.ModuleList(train_member(maps, recipe, seed) for seed in range(recipe.members))
+    return net.eval()
+
+
+def train_member(maps: Maps, recipe: Recipe, seed: int) -> ConvNet:
+    """The running mean of the net's weights over training, which varies less than the last ones."""
+    torch.manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
+    net = ConvNet().train()
+    optimizer = torch.optim.AdamW(net.parameters(), lr=recipe.lr, weight_decay=recipe.weight_decay)
+    steps = recipe.epochs * len(maps) // recipe.batch
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, recipe.lr, total_steps=steps)
+    mean = AveragedModel(net, multi_avg_fn=get_ema_multi_avg_fn(recipe.decay), use_buffers=True)
+    weights = torch.bincount(maps.label, minlength=len(PATTERNS))[maps.label].float() ** -recipe.balance
+    loss_of = nn.CrossEntropyLoss(label_smoothing=recipe.smoothing)
+    made = round(recipe.synthetic * recipe.batch)
+    for _ in range(steps):
+        chosen = maps[torch.multinomial(weights, recipe.batch - made, generator=generator)]
+        images, labels = synthetic(maps, made, generator)
+        image = augment(torch.cat([chosen.image, images]), generator)
+        optimizer.zero_grad()
+        loss_of(net(image), torch.cat([chosen.label, labels])).backward()
+        optimizer.step()
+        schedule.step()
+        mean.update_parameters(net)
+    print(f"member {seed} trained", flush=True)
+    kept: ConvNet = mean.module
+    return kept
+
+
+@torch.no_grad()
+def predict(net: nn.Module, maps: Maps) -> Tensor:
+    return torch.cat([net(part).argmax(dim=-1) for part in maps.image.split(128)])
+
+
+def confusion(label: Tensor, found: Tensor) -> Tensor:
+    """Rows: what was annotated; columns: what the net says."""
+    return torch.bincount(label * len(PATTERNS) + found, minlength=len(PATTERNS) ** 2).view(-1, len(PATTERNS))
+
+
+def f1(matrix: Tensor) -> Tensor:
+    """Per class."""
+    return 2 * matrix.diagonal() / (matrix.sum(0) + matrix.sum(1)).clamp_min(1)
+
+
+def cross_validate(maps: Maps, folds: int, recipe: Recipe) -> Tensor:
+    """What nets that have not seen its text say of each map; a fold takes whole groups of texts."""
+    groups = maps.group.unique()
+    order = groups[torch.randperm(len(groups), generator=torch.Generator().manual_seed(0))]
+    found = torch.zeros_like(maps.label)
+    for fold in range(folds):
+        out = torch.isin(maps.group, order[fold::folds])
+        found[out] = predict(train(maps[~out], recipe), maps[out])
+        part = confusion(maps.label[out], found[out])
+        print(f"fold {fold}: macro-F1 {f1(part).mean():.3f}", flush=True)
+    return found
+
+
+# --- agreement of the two passes ---
+
+
+def agreement() -> dict[str, float]:
+    """Share of maps labelled alike in both passes, and Cohen's kappa."""
+    first, second = read_table("labels.csv"), read_table("second_pass.csv")
+    pairs = [(first[name]["label"], row["label"]) for name, row in second.items()]
+    observed = sum(a == b for a, b in pairs) / len(pairs)
+    one, two = (Counter(pair[side] for pair in pairs) for side in (0, 1))
+    expected = sum(one[name] * two[name] for name in PATTERNS) / len(pairs) ** 2
+    return {"maps": len(pairs), "share": round(observed, 4), "cohen_kappa": round((observed - expected) / (1 - expected), 4)}
+
+
+def show(matrix: Tensor) -> None:
+    print(f"macro-F1 {f1(matrix).mean():.4f}")
+    for name, score, row in zip(PATTERNS, f1(matrix), matrix.tolist(), strict=True):
+        print(f"{name:20s} F1 {score:.3f}  {row}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Train the pattern net.")
+    parser.add_argument("--folds", type=int, help="cross-validate on the training part instead")
+    parser.add_argument("--measure", action="store_true", help="measure the shipped weights on the held-out maps again")
+    options = parser.parse_args()
+    maps, recipe = read_maps(), Recipe()
+    training = maps[~maps.held_out]
+    if options.folds is not None:
+        return show(confusion(training.label, cross_validate(training, options.folds, recipe)))
+    if not options.measure:
+        weights = train(training, recipe).state_dict()
+        with whole_file(MODELS / "pattern_net.safetensors") as file:
+            file.write(save({name: value.contiguous() for name, value in weights.items()}))
+    return report(load_pattern_net(), maps)
+
+
+def report(net: PatternNet, maps: Maps) -> None:
+    """pattern_net.json, from the held-out maps."""
+    held_out = maps[maps.held_out]
+    found = predict(net, held_out)
+    matrix, right = confusion(held_out.label, found), found == held_out.label
+    facts = {
+        "patterns": list(PATTERNS),
+        "macro_f1": round(float(f1(matrix).mean()), 4),
+        "f1": {name: round(float(score), 4) for name, score in zip(PATTERNS, f1(matrix), strict=True)},
+        "accuracy": round(float(right.float().mean()), 4),
+        "accuracy_on_maps_drawn_at_random": round(float(right[held_out.random].float().mean()), 4),
+        "confusion": matrix.tolist(),
+        "confusion_reads": "rows: annotated, columns: predicted, in the order of patterns",
+        "maps": len(maps),
+        "maps_held_out": len(held_out),
+        "maps_held_out_drawn_at_random": int(held_out.random.sum()),
+        "maps_of_class": {name: int((maps.label == number).sum()) for number, name in enumerate(PATTERNS)},
+        "agreement": agreement(),
+    }
+    write_text(MODELS / "pattern_net.json", json.dumps(facts, indent=2) + "\n")
+    show(matrix)
+
+
+if __name__ == "__main__":
+    main()
