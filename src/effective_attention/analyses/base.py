@@ -1,0 +1,133 @@
+"""What every analysis is: a ``torchmetrics.Metric`` that is shown traces and answers with a tidy table.
+
+``update(trace)`` adds to small sums, so that a dataset of any size streams through in constant memory and several processes bring
+their sums together as with any metric. ``compute()`` gives a table with one value per row. An analysis never plots, saves, or
+changes what it is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import pandas as pd
+import torch
+from torch import Tensor
+from torchmetrics import Metric
+
+from effective_attention.attention.trace import Part, Trace
+from effective_attention.data.tasks import Task
+from effective_attention.errors import UserError
+
+ATTENTIONS: tuple[Part, ...] = ("standard", "effective")
+
+
+@dataclass(frozen=True)
+class Context:
+    """What an analysis may know before the first batch.
+
+    Attributes:
+        layers: How many attention layers the model has.
+        heads: How many heads a layer has.
+        d_head: Width of a head's values.
+        max_length: No example is longer.
+        examples: How many examples the split has.
+        seed: For analyses that draw a sample.
+        task: What the model was trained for; None where that does not matter.
+        metrics: What testing measured (``test/standard/seconds`` and so on).
+        tokenizer: To name tokens.
+        text: The trace of a text the user gave; None: the split is all there is.
+    """
+
+    layers: int
+    heads: int
+    d_head: int
+    max_length: int
+    examples: int
+    seed: int = 0
+    task: Task | None = None
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    tokenizer: Any = None
+    text: Trace | None = None
+
+
+class Analysis(Metric):
+    """Base of all analyses; see the module's docstring.
+
+    Attributes:
+        needs_tags: Reads parts of speech, so that texts must be tagged first.
+        needs_reference: Compares with the pretrained model, so that it is skipped where there is no finetuned one.
+        streams: Reads the split; False: ``compute`` needs the context only.
+    """
+
+    full_state_update = False
+    needs_tags: ClassVar[bool] = False
+    needs_reference: ClassVar[bool] = False
+    streams: ClassVar[bool] = True
+
+    def __init__(self, context: Context) -> None:
+        super().__init__()
+        self.context = context
+
+    def update(self, trace: Trace) -> None:
+        raise NotImplementedError
+
+    def compute(self) -> pd.DataFrame:
+        raise NotImplementedError
+
+    def add_sum(self, name: str, *shape: int) -> None:
+        """A state that is added up over batches and processes, in double precision."""
+        self.add_state(name, torch.zeros(shape, dtype=torch.float64), dist_reduce_fx="sum")
+
+    def set_dtype(self, dst_type: Any) -> Analysis:
+        """Sums stay in double precision whatever the trainer's precision is."""
+        return self
+
+
+def tidy(values: Tensor, names: Mapping[str, Any], **columns: Tensor) -> pd.DataFrame:
+    """A tensor as rows: one column per axis, named and labelled by ``names``, then ``value``.
+
+    >>> import torch
+    >>> tidy(torch.tensor([[1.0, 2.0]]), {"attention": ["standard"], "head": range(2)}).to_dict("list")
+    {'attention': ['standard', 'standard'], 'head': [0, 1], 'value': [1.0, 2.0]}
+    """
+    index = pd.MultiIndex.from_product([list(labels) for labels in names.values()], names=list(names))
+    table = index.to_frame(index=False)
+    for column, tensor in {"value": values, **columns}.items():
+        table[column] = tensor.detach().cpu().expand(values.shape).reshape(-1).numpy()
+    return table
+
+
+def mean_over(total: Tensor, count: Tensor) -> Tensor:
+    """NaN where nothing was counted."""
+    return torch.where(count > 0, total / count.clamp_min(1), torch.nan)
+
+
+def layer_numbers(choice: Any, layers: int, option: str) -> list[int]:
+    """``last``, ``all`` or a number (counted from 0; -1 is the last) as a list of layers."""
+    if choice == "all":
+        return list(range(layers))
+    number = -1 if choice == "last" else choice
+    if not isinstance(number, int) or isinstance(number, bool) or not -layers <= number < layers:
+        raise UserError(f"{option} must be last, all or a layer from 0 to {layers - 1}, got {choice!r}")
+    return [number % layers]
+
+
+def sample(context: Context, count: int | None) -> Tensor:
+    """Which examples of the split, (examples,), belong to a random sample of ``count``; None: all. The same in every process."""
+    chosen = torch.zeros(context.examples, dtype=torch.bool)
+    order = torch.randperm(context.examples, generator=torch.Generator().manual_seed(context.seed))
+    chosen[order if count is None else order[:count]] = True
+    return chosen
+
+
+def drawn(index: Tensor, share: float, seed: int) -> Tensor:
+    """Which of some whole numbers (examples, or heads of examples) belong to a random sample of about this share.
+
+    Decided by each number alone, so that neither batching nor the number of processes changes the sample.
+    """
+    mixed = index.long() + seed * 1_000_003
+    for shift, factor in ((33, 0x7F51AFD7ED558CCD), (29, 0x44CEB9FE1A85EC53), (32, 1)):  # a 64-bit finaliser
+        mixed = (mixed ^ ((mixed >> shift) & ((1 << (64 - shift)) - 1))) * factor
+    return (mixed & ((1 << 53) - 1)).double() / (1 << 53) < share

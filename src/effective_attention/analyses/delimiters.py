@@ -1,0 +1,90 @@
+"""How much attention goes to [CLS] and [SEP] from all other tokens?
+
+Sun & Marasovic (2021), Fig. 5 and 6: layer x head, averaged over query positions and then over examples. Queries are the real
+tokens that are not themselves the delimiter; an example's attention to [SEP] is the sum over its [SEP] tokens.
+
+Effective weights have no fixed range, so the paper colours them by the smallest and largest of all weights of the task, not only
+those on delimiters: ``scale_min`` and ``scale_max``. Standard weights are probabilities: 0 and 1.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from effective_attention.analyses.base import ATTENTIONS, Analysis, Context, mean_over, tidy
+from effective_attention.analyses.tokens import of_kind
+from effective_attention.attention.trace import Trace
+
+DELIMITERS = ("cls", "sep")
+
+
+def attention_to(
+    attention: Float[Tensor, "batch head query key"],
+    delimiters: Bool[Tensor, "batch delimiter key"],
+    real: Bool[Tensor, "batch query"],
+) -> Float[Tensor, "batch head delimiter"]:
+    """The sum over each delimiter's tokens, averaged over the real queries that are not that delimiter."""
+    return _read(attention, *_places(delimiters, real))
+
+
+def _places(delimiters: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
+    """Where the delimiters are, (batch, place), and what each query's weight on them counts, (batch, delimiter, place, query)."""
+    anywhere = delimiters.any(dim=1)
+    places = anywhere.int().topk(int(anywhere.sum(dim=-1).max())).indices
+    belongs = delimiters.gather(-1, places[:, None].expand(-1, delimiters.shape[1], -1)).double()  # (batch, delimiter, place)
+    queries = (real[:, None] & ~delimiters).double()  # (batch, delimiter, query)
+    share = queries / queries.sum(dim=-1, keepdim=True).clamp_min(1)
+    return places, belongs[..., None] * share[:, :, None]
+
+
+def _read(attention: Tensor, places: Tensor, counts: Tensor) -> Tensor:
+    """Only the delimiters' columns: reading a few keys is much cheaper than a product with all."""
+    columns = attention.gather(-1, places[:, None, None].expand(*attention.shape[:3], -1))  # (batch, head, query, place)
+    return torch.einsum("bhqp,bdpq->bhd", columns.double(), counts)
+
+
+class Delimiters(Analysis):
+    """Fig. 5, 6. Table: attention, layer, head, delimiter, value, scale_min, scale_max."""
+
+    lowest: Tensor
+    highest: Tensor
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.add_sum("total", len(ATTENTIONS), context.layers, context.heads, len(DELIMITERS))
+        self.add_sum("count", len(DELIMITERS))
+        self.add_state("lowest", torch.tensor(torch.inf), dist_reduce_fx="min")
+        self.add_state("highest", torch.tensor(-torch.inf), dist_reduce_fx="max")
+
+    def update(self, trace: Trace) -> None:
+        found = torch.stack([of_kind(trace, name) for name in DELIMITERS], dim=1)  # (batch, delimiter, key)
+        where = _places(found, trace.mask)
+        for row, layer in enumerate(trace.layers):
+            for column, attention in enumerate(ATTENTIONS):
+                self.total[column, row] += _read(layer.part(attention), *where).sum(dim=0)
+            self._widen_scale(layer.part("effective"), trace.mask)
+        self.count += found.any(dim=-1).sum(dim=0)
+
+    def _widen_scale(self, effective: Tensor, tokens: Tensor) -> None:
+        """Over real queries and keys; in place of the others stands a weight that is there anyway."""
+        if not bool(tokens.all()):
+            real = tokens[:, None, :, None] & tokens[:, None, None, :]
+            effective = torch.where(real, effective, effective[:, :, :1, :1])
+        low, high = torch.aminmax(effective)
+        self.lowest, self.highest = torch.minimum(self.lowest, low), torch.maximum(self.highest, high)
+
+    def compute(self) -> pd.DataFrame:
+        names = {
+            "attention": ATTENTIONS,
+            "layer": range(self.context.layers),
+            "head": range(self.context.heads),
+            "delimiter": DELIMITERS,
+        }
+        table = tidy(mean_over(self.total, self.count), names)
+        is_effective = table["attention"] == "effective"
+        table["scale_min"] = is_effective * float(self.lowest)
+        table["scale_max"] = (~is_effective).astype(float) + is_effective * float(self.highest)
+        return table

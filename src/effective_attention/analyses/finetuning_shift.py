@@ -1,0 +1,53 @@
+"""Which heads did finetuning change?
+
+Sun & Marasovic (2021), section 3.3 and Fig. 3, after Kovaleva et al. (2019): cosine similarity of a head's flattened attention
+matrix before and after finetuning, averaged over examples; 1: unchanged. Padding is left out: rows and columns are those of real
+tokens.
+
+The naive equivalent, per example and head: ``cosine_similarity(pretrained[:n, :n].flatten(), finetuned[:n, :n].flatten(), 0)``.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from effective_attention.analyses.base import ATTENTIONS, Analysis, Context, mean_over, tidy
+from effective_attention.attention.trace import Trace
+
+
+def matrix_cosine(
+    one: Float[Tensor, "batch head query key"], other: Float[Tensor, "batch head query key"], queries: Bool[Tensor, "batch query"]
+) -> Float[Tensor, "batch head"]:
+    """Of the flattened matrices, over the chosen rows. Hidden columns must be 0 in both."""
+    real = queries[:, None].double()
+    dot, first, second = (
+        (torch.linalg.vecdot(a, b).double() * real).sum(dim=-1) for a, b in ((one, other), (one, one), (other, other))
+    )
+    return dot / (first * second).sqrt().clamp_min(torch.finfo(torch.float64).tiny)
+
+
+class FinetuningShift(Analysis):
+    """Fig. 3. Table: attention, layer, head, value."""
+
+    needs_reference = True
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.add_sum("total", len(ATTENTIONS), context.layers, context.heads)
+        self.add_sum("count")
+
+    def update(self, trace: Trace) -> None:
+        if trace.reference is None:
+            raise ValueError("finetuning_shift needs the trace of the pretrained model beside that of the finetuned one")
+        for row, (after, before) in enumerate(zip(trace.layers, trace.reference.layers, strict=True)):
+            for column, attention in enumerate(ATTENTIONS):
+                pair = after.part(attention), before.part(attention)
+                self.total[column, row] += matrix_cosine(*pair, trace.mask).sum(dim=0)
+        self.count += len(trace.mask)
+
+    def compute(self) -> pd.DataFrame:
+        names = {"attention": ATTENTIONS, "layer": range(self.context.layers), "head": range(self.context.heads)}
+        return tidy(mean_over(self.total, self.count), names)

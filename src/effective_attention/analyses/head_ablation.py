@@ -1,0 +1,145 @@
+"""What does the task's score lose when a head only averages?
+
+Kovaleva et al. (2019), section 4.6: a head's attention is replaced by uniform attention over the tokens it may see, one head at a
+time, then a whole layer at a time, and the task's metric is measured again. A negative ``change`` means the head was of use.
+
+Every variant is a forward pass of its own, layers x (heads + 1) of them, so by default a random subset of the examples is used;
+``examples`` in the table is the size of the split, ``count`` that of the subset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+import torch
+from torch import Tensor, nn
+from transformers import AttentionInterface, PreTrainedModel
+from transformers.masking_utils import AttentionMaskInterface, eager_mask
+
+from effective_attention.analyses.base import Analysis, Context, sample
+from effective_attention.attention.implementations import attention_function, eager_function, visible_keys
+from effective_attention.attention.trace import Trace, evaluation_mode
+from effective_attention.errors import UserError
+
+_ROWS = 32  # variants of examples that run together: one by one they would leave the machine idle, all at once fill its memory
+
+
+@dataclass
+class _Ablation:
+    """Which heads of which layer average, row by row of the batch; layers are counted as they are called."""
+
+    layer: int
+    heads: Tensor  # (batch, head), bool
+    calls: int = 0
+
+
+_ACTIVE: ContextVar[_Ablation | None] = ContextVar("the ablation in force", default=None)
+
+
+def uniform_attention(
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **kwargs: Any
+) -> tuple[Tensor, Tensor]:
+    """The model's own attention, but uniform over visible keys in the heads that are ablated."""
+    active = _ACTIVE.get()
+    layer, active.calls = active.calls, active.calls + 1  # type: ignore[union-attr]
+    if layer != active.layer:  # type: ignore[union-attr]
+        return eager_function(module)(module, query, key, value, attention_mask, **kwargs)
+    _, weights = eager_function(module)(module, query, key, value[..., :0], attention_mask, **kwargs)
+    visible = visible_keys(attention_mask, weights)
+    seen = torch.ones_like(weights) if visible is None else visible.expand_as(weights).to(weights.dtype)
+    weights = torch.where(active.heads[:, :, None, None], seen / seen.sum(dim=-1, keepdim=True), weights)  # type: ignore[union-attr]
+    values = value.repeat_interleave(weights.shape[1] // value.shape[1], dim=1)
+    return (weights @ values).transpose(1, 2).contiguous(), weights
+
+
+AttentionInterface.register(uniform_attention.__name__, uniform_attention)
+AttentionMaskInterface.register(uniform_attention.__name__, eager_mask)
+
+
+@torch.no_grad()
+def ablated_logits(model: PreTrainedModel, inputs: Mapping[str, Tensor], layer: int, heads: Tensor) -> Tensor:
+    """Logits (batch, classes) with the chosen heads (batch, head) of one layer averaging."""
+    given = {name: value for name, value in inputs.items() if name not in ("labels", "index")}
+    with _active(_Ablation(layer, heads)), evaluation_mode(model), attention_function(model, uniform_attention.__name__):
+        logits: Tensor = model(**given).logits
+    return logits
+
+
+@contextmanager
+def _active(ablation: _Ablation) -> Iterator[None]:
+    token = _ACTIVE.set(ablation)
+    try:
+        yield
+    finally:
+        _ACTIVE.reset(token)
+
+
+class HeadAblation(Analysis):
+    """Table: layer, head (missing: the whole layer), metric, value, change, count.
+
+    Args:
+        context: The model, the split and the task.
+        limit: How many random examples to use; None: all.
+    """
+
+    def __init__(self, context: Context, *, limit: int | None = 64) -> None:
+        super().__init__(context)
+        if limit is not None and (not isinstance(limit, int) or limit < 1):
+            raise UserError(f"analysis.head_ablation.limit must be at least 1, or null for all, got {limit!r}")
+        if context.task is None:
+            raise UserError("analysis head_ablation needs a task, whose metric it measures")
+        self.task = context.task
+        self.used = sample(context, limit)
+        variants = context.layers * (context.heads + 1)
+        self.scores: Any = nn.ModuleList(self.task.build_metrics() for _ in range(variants))
+        self.untouched = self.task.build_metrics()
+        self.add_sum("count")
+
+    def update(self, trace: Trace) -> None:
+        chosen = self.used[trace.inputs["index"].cpu()].to(trace.mask.device)
+        if not bool(chosen.any()):
+            return
+        self.count += chosen.sum()
+        labels = trace.inputs["labels"][chosen]
+        self.untouched.update(self._predictions(trace.logits[chosen]), labels)
+        for layer in range(self.context.layers):
+            for variant, logits in enumerate(self._variants(trace, chosen, layer)):
+                self.scores[layer * (self.context.heads + 1) + variant].update(self._predictions(logits), labels)
+
+    def _variants(self, trace: Trace, chosen: Tensor, layer: int) -> Tensor:
+        """Logits (head + 1, example, class) with each head, then with all heads, of a layer ablated."""
+        count, heads = int(chosen.sum()), self.context.heads
+        patterns = torch.cat([torch.eye(heads, dtype=torch.bool), torch.ones(1, heads, dtype=torch.bool)]).to(chosen.device)
+        inputs = {name: value[chosen].repeat(len(patterns), *[1] * (value.ndim - 1)) for name, value in trace.inputs.items()}
+        rows = patterns.repeat_interleave(count, dim=0)  # (variant * example, head)
+        logits = [
+            ablated_logits(trace.model, {name: value[start:stop] for name, value in inputs.items()}, layer, rows[start:stop])
+            for start, stop in ((start, start + _ROWS) for start in range(0, len(rows), _ROWS))
+        ]
+        return torch.cat(logits).view(len(patterns), count, -1)
+
+    def _predictions(self, logits: Tensor) -> Tensor:
+        return logits[:, 0].float() if self.task.is_regression else logits.argmax(dim=-1)
+
+    def reset(self) -> None:
+        super().reset()
+        for metrics in (*self.scores, self.untouched):
+            metrics.reset()
+
+    def compute(self) -> pd.DataFrame:
+        before = {name: float(value) for name, value in self.untouched.compute().items()}
+        rows = []
+        for number, metrics in enumerate(self.scores):
+            layer, head = divmod(number, self.context.heads + 1)
+            place = {"attention": "standard", "layer": layer, "head": head if head < self.context.heads else pd.NA}
+            for name, value in metrics.compute().items():
+                rows.append({**place, "metric": name, "value": float(value), "change": float(value) - before[name]})
+        table = pd.DataFrame(rows)
+        table["head"] = table["head"].astype("Int64")
+        table["count"] = int(self.count)
+        return table

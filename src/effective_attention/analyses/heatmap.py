@@ -1,0 +1,71 @@
+"""One head, one example: standard, effective and null attention as matrices, with the tokens on both axes.
+
+Sun & Marasovic (2021), Fig. 2 and 7; Brunner et al. (2020), Fig. 6. The example is one of the split, or a text of the user's.
+"""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from effective_attention.analyses.base import Analysis, Context, layer_numbers, tidy
+from effective_attention.attention.trace import Part, Trace
+from effective_attention.errors import UserError
+
+PARTS: tuple[Part, ...] = get_args(Part)
+
+
+class Heatmap(Analysis):
+    """Table: attention, layer, head, query, key, query_token, key_token, value.
+
+    Args:
+        context: The model and the split; with ``context.text`` that text is shown and the split not read.
+        example: Which example of the split, counted from 0.
+        layer: ``last``, ``all`` or a number.
+        head: Which head, counted from 0.
+    """
+
+    def __init__(self, context: Context, *, example: int = 0, layer: str | int = "last", head: int = 0) -> None:
+        super().__init__(context)
+        if not isinstance(head, int) or not 0 <= head < context.heads:
+            raise UserError(f"analysis.heatmap.head must be from 0 to {context.heads - 1}, got {head!r}")
+        if context.text is None and (not isinstance(example, int) or not 0 <= example < context.examples):
+            raise UserError(f"analysis.heatmap.example must be from 0 to {context.examples - 1}, got {example!r}")
+        self.example, self.head = example, head
+        self.layers = layer_numbers(layer, context.layers, "analysis.heatmap.layer")
+        self.add_sum("weights", len(PARTS), len(self.layers), context.max_length, context.max_length)
+        self.add_state("ids", torch.zeros(context.max_length, dtype=torch.long), dist_reduce_fx="sum")
+        self.add_state("length", torch.tensor(0), dist_reduce_fx="sum")
+
+    def update(self, trace: Trace) -> None:
+        if self.context.text is not None:
+            return
+        for row in (trace.inputs["index"] == self.example).nonzero()[:, 0].tolist():
+            weights, ids = self._matrices(trace, row)
+            size = len(ids)
+            self.weights[:, :, :size, :size], self.ids[:size] = weights, ids
+            self.length += size
+
+    def _matrices(self, trace: Trace, row: int) -> tuple[Tensor, Tensor]:
+        """(part, layer, query, key) and the token ids, without padding."""
+        places = trace.mask[row].nonzero()[:, 0]
+        matrices = [
+            [trace.layers[layer].part(part)[row, self.head][places][:, places] for layer in self.layers] for part in PARTS
+        ]
+        return torch.stack([torch.stack(layers) for layers in matrices]).double(), trace.inputs["input_ids"][row, places]
+
+    def compute(self) -> pd.DataFrame:
+        size = int(self.length)
+        weights, ids = self.weights[:, :, :size, :size], self.ids[:size]
+        if self.context.text is not None:
+            weights, ids = self._matrices(self.context.text, 0)
+        names = {"attention": PARTS, "layer": self.layers, "query": range(len(ids)), "key": range(len(ids))}
+        table = tidy(weights, names)
+        tokens = self.context.tokenizer.convert_ids_to_tokens(ids.tolist())
+        for axis in ("query", "key"):
+            table[f"{axis}_token"] = [tokens[place] for place in table[axis]]
+        table.insert(2, "head", self.head)
+        return table

@@ -1,0 +1,135 @@
+"""How large is the null space, how much attention lies in it, and how much of the published effect is padding?
+
+Brunner et al. (2020), Eq. 6 and Fig. 1a, per head and measured, not only the bound ``n - d_head``:
+
+- ``rank`` of the values, ``nullity`` = visible keys - rank, ``nontrivial``: share of examples with nullity > 0;
+- ``null_mass``: share of attention in the null part, ``||A_null||_F / ||A||_F``;
+- ``pearson``: correlation of all weights of a head, standard against effective, also by length.
+
+All sums run over real queries and keys. The published protocol (Sun & Marasovic 2021) pads to the maximum length first and keeps
+the padding inside the null space. For a random subset of the examples the same quantities are therefore given three times over:
+``exact`` (all examples), ``exact_subset`` and ``padded`` (the same few, in both readings), with the ``output_change`` that the
+padded reading causes. What ``padded`` has beyond ``exact_subset`` is padding.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from effective_attention.analyses.base import Analysis, Context, mean_over, sample, tidy
+from effective_attention.attention.decomposition import decompose
+from effective_attention.attention.trace import Layer, Trace
+from effective_attention.errors import UserError
+
+QUANTITIES = ("rank", "nullity", "nontrivial", "null_mass", "pearson", "output_change")
+_CONSTANT = 1e-6  # of the sum of squares: a variance that float32 cannot tell from 0, so that no correlation is defined
+READINGS = ("exact", "exact_subset", "padded")
+
+
+def compare_parts(
+    attention: Float[Tensor, "batch head query key"],
+    effective: Float[Tensor, "batch head query key"],
+    mask: Bool[Tensor, "batch key"],
+) -> tuple[Float[Tensor, "batch head"], Float[Tensor, "batch head"]]:
+    """Null mass and Pearson correlation over real queries and keys. Weights on padded keys must be 0."""
+    return _compare(_row_sums(attention, effective), mask)
+
+
+def _row_sums(attention: Tensor, effective: Tensor) -> Tensor:
+    """(5, batch, head, query): each row's sums of A and A_effective and their squares, and of the squares of the null part."""
+    matrices = attention, effective, attention - effective
+    squares = [torch.linalg.vector_norm(matrix, dim=-1).square() for matrix in matrices]
+    return torch.stack([attention.sum(dim=-1), effective.sum(dim=-1), *squares])
+
+
+def _compare(rows: Float[Tensor, "5 *layer batch head query"], mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Null mass and Pearson correlation, each (*layer, batch, head)."""
+    sum_a, sum_e, square_a, square_e, square_null = (rows.double() * mask[:, None]).sum(dim=-1)
+    count = mask.sum(dim=-1).double()[:, None] ** 2
+    covariance = (square_a + square_e - square_null) / 2 - sum_a * sum_e / count
+    variances = square_a - sum_a**2 / count, square_e - sum_e**2 / count
+    constant = (variances[0] < _CONSTANT * square_a) | (variances[1] < _CONSTANT * square_e)
+    pearson = (covariance / (variances[0] * variances[1]).clamp_min(0).sqrt()).masked_fill(constant, torch.nan)
+    return (square_null / square_a).sqrt(), torch.where(square_null == 0, 1.0, pearson)
+
+
+def _stacked(rank: Tensor, keys: Tensor, compared: tuple[Tensor, Tensor], change: Tensor | None = None) -> Tensor:
+    """In the order of ``QUANTITIES``; ``keys`` is what the null space is a space of."""
+    nullity = (keys - rank).double()
+    change = torch.full_like(nullity, torch.nan) if change is None else change.double()
+    return torch.stack([rank.double(), nullity, (nullity > 0).double(), *compared, change])
+
+
+class NullSpace(Analysis):
+    """Table: reading, layer, head, quantity, length, value, count.
+
+    Args:
+        context: The model and the split.
+        padded_examples: How many random examples to compare with the published protocol on; 0: none.
+    """
+
+    def __init__(self, context: Context, *, padded_examples: int = 12) -> None:
+        super().__init__(context)
+        if not isinstance(padded_examples, int) or padded_examples < 0:
+            raise UserError(f"analysis.null_space.padded_examples must be 0 or more, got {padded_examples!r}")
+        self.compared = sample(context, padded_examples)
+        heads = len(READINGS), len(QUANTITIES), context.layers, context.heads
+        lengths = len(QUANTITIES), context.max_length + 1
+        for name, shape in (("by_head", heads), ("by_length", lengths)):
+            self.add_sum(name, *shape)
+            self.add_sum(f"{name}_count", *shape)
+
+    def update(self, trace: Trace) -> None:
+        chosen = self.compared[trace.inputs["index"].cpu()].to(trace.mask.device)
+        values = self._exact(trace)  # (quantity, layer, batch, head)
+        self._add("exact", values)
+        self._add("exact_subset", values[:, :, chosen])
+        self._add_lengths(values, trace.lengths)
+        if bool(chosen.any()):
+            padded = trace.at_full_length(chosen)
+            self._add("padded", torch.stack([self._padded(layer, padded.mask) for layer in padded.layers], dim=1))
+
+    @staticmethod
+    def _exact(trace: Trace) -> Tensor:
+        """All layers at once: what is left after the sums over keys is small."""
+        parts = [layer.exact for layer in trace.layers]
+        rows = torch.stack([_row_sums(part.attention, part.effective) for part in parts], dim=1)
+        return _stacked(torch.stack([part.rank for part in parts]), trace.lengths[:, None], _compare(rows, trace.mask))
+
+    @staticmethod
+    def _padded(layer: Layer, mask: Tensor) -> Tensor:
+        """(quantity, batch, head). The null space is that of all keys, padding too; rows of padding are of no interest."""
+        longest = int(mask.sum(dim=-1).max())
+        visible = None if layer.visible is None else layer.visible[:, :, :longest]
+        parts = decompose(layer.attention[:, :, :longest], layer.value, visible, reading="padded")
+        real = mask[:, :longest]
+        compared = compare_parts(parts.attention[..., :longest], parts.effective[..., :longest], real)
+        return _stacked(parts.rank, torch.tensor(mask.shape[1]), compared, parts.output_change(real))
+
+    def _add(self, reading: str, values: Tensor) -> None:
+        place = READINGS.index(reading)
+        self.by_head[place] += values.nan_to_num(0).sum(dim=2)
+        self.by_head_count[place] += values.isfinite().sum(dim=2)
+
+    def _add_lengths(self, values: Tensor, lengths: Tensor) -> None:
+        self.by_length.index_add_(1, lengths, values.nan_to_num(0).sum(dim=(1, 3)))
+        self.by_length_count.index_add_(1, lengths, values.isfinite().sum(dim=(1, 3)).double())
+
+    def compute(self) -> pd.DataFrame:
+        heads = {
+            "reading": READINGS,
+            "quantity": QUANTITIES,
+            "layer": range(self.context.layers),
+            "head": range(self.context.heads),
+        }
+        lengths = {"reading": ["exact"], "quantity": QUANTITIES, "length": range(self.context.max_length + 1)}
+        by_head = tidy(mean_over(self.by_head, self.by_head_count), heads, count=self.by_head_count.long())
+        count = self.by_length_count[None]
+        by_length = tidy(mean_over(self.by_length[None], count), lengths, count=count.long())
+        table = pd.concat([by_head, by_length], ignore_index=True)
+        table[["layer", "head", "length"]] = table[["layer", "head", "length"]].astype("Int64")
+        table.insert(0, "attention", "effective")
+        return table[table["count"] > 0].reset_index(drop=True)

@@ -1,0 +1,68 @@
+"""Which patterns does attention show: columns, diagonals, blocks, or none?
+
+Sun & Marasovic (2021), Table 2 and Fig. 4, after Kovaleva et al. (2019): a ConvNet sorts random attention maps of a task into
+five classes; the shares under standard and effective attention are compared. Deviations: the same maps are drawn for both
+attentions, so that their difference is not one of sampling; the number drawn varies a little around ``maps`` (``count`` says what
+it was), because each map is drawn by itself, whatever the batches and processes; padding is removed before the split and before
+the picture. The net and what it was trained on: ``models.pattern_net``.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from effective_attention.analyses.base import ATTENTIONS, Analysis, Context, drawn, mean_over, tidy
+from effective_attention.attention.trace import Trace
+from effective_attention.errors import UserError
+from effective_attention.models.pattern_net import PATTERNS, classify, load_pattern_net
+
+
+def draw_maps(index: Int[Tensor, " batch"], context: Context, maps: int) -> Bool[Tensor, "batch layer head"]:
+    """Which heads of which examples belong to a random sample of about ``maps`` of the whole split."""
+    total = context.examples * context.layers * context.heads
+    layers, heads = (torch.arange(count, device=index.device) for count in (context.layers, context.heads))
+    number = (index[:, None, None] * context.layers + layers[:, None]) * context.heads + heads
+    return drawn(number, maps / max(1, total), context.seed)
+
+
+class Patterns(Analysis):
+    """Table 2, Fig. 4. Table: attention, layer (<NA>: all layers together), head (<NA>), pattern, value, count.
+
+    ``value`` is the pattern's share of the ``count`` maps that were looked at.
+
+    Args:
+        context: The model and the split.
+        maps: About how many random maps to sort, of each attention.
+    """
+
+    def __init__(self, context: Context, *, maps: int = 1000) -> None:
+        super().__init__(context)
+        if not isinstance(maps, int) or maps < 1:
+            raise UserError(f"analysis.patterns.maps must be a whole number, at least 1, got {maps!r}")
+        self.maps = maps
+        self.net = load_pattern_net()
+        self.add_sum("found", len(ATTENTIONS), context.layers, len(PATTERNS))
+
+    def update(self, trace: Trace) -> None:
+        chosen = draw_maps(trace.inputs["index"], self.context, self.maps)
+        chosen &= (trace.lengths >= 2)[:, None, None]  # a single token makes no pattern
+        for number, layer in enumerate(trace.layers):
+            example, head = chosen[:, number].nonzero(as_tuple=True)
+            if len(example) == 0:
+                continue
+            for place, attention in enumerate(ATTENTIONS):
+                maps = layer.part(attention)[example, head]
+                label = classify(self.net, maps, trace.lengths[example])
+                self.found[place, number] += torch.bincount(label, minlength=len(PATTERNS))
+
+    def compute(self) -> pd.DataFrame:
+        found = torch.cat([self.found.sum(dim=1, keepdim=True), self.found], dim=1)
+        count = found.sum(dim=-1, keepdim=True)
+        names = {"attention": ATTENTIONS, "layer": [pd.NA, *range(self.context.layers)], "pattern": PATTERNS}
+        table = tidy(mean_over(found, count), names, count=count.long())
+        table["layer"] = table["layer"].astype("Int64")
+        table.insert(2, "head", pd.array([pd.NA] * len(table), dtype="Int64"))
+        return table

@@ -1,0 +1,40 @@
+"""What does effective attention cost? Sun & Marasovic (2021), Table 3: evaluation time with each attention, per task.
+
+The times are those that testing has measured (``comparison.compare_attentions``): nothing is run for this table.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from effective_attention.analyses.base import Analysis
+from effective_attention.attention.trace import Trace
+from effective_attention.results.paper import paper_ratio
+
+
+class Timing(Analysis):
+    """Table 3. Table: attention, seconds, examples_per_second, ratio to standard, paper_ratio."""
+
+    streams = False
+
+    def update(self, trace: Trace) -> None:
+        """Nothing to learn from a trace."""
+
+    def compute(self) -> pd.DataFrame:
+        metrics = self.context.metrics
+        kinds = [name.split("/")[1] for name in metrics if name.startswith("test/") and name.endswith("/seconds")]
+        task = self.context.task.name if self.context.task is not None else ""
+        published = paper_ratio(task) or float("nan")
+        rows = [
+            {
+                "attention": kind,
+                "reading": "padded" if kind == "padded" else "exact",
+                "seconds": metrics[f"test/{kind}/seconds"],
+                "examples_per_second": metrics[f"test/{kind}/examples_per_second"],
+                "ratio": 1.0 if kind == "standard" else metrics.get(f"test/{kind}/seconds_ratio", float("nan")),
+                "paper_ratio": 1.0 if kind == "standard" else published,
+            }
+            for kind in kinds
+        ]
+        columns = ["attention", "reading", "seconds", "examples_per_second", "ratio", "paper_ratio"]
+        return pd.DataFrame(rows, columns=columns)

@@ -1,0 +1,87 @@
+"""What does [CLS] attend to: words of which kind, delimiters, punctuation?
+
+Sun & Marasovic (2021), section 3.2 and Fig. 1: the weights of [CLS]'s row in the last layer, per head, averaged over the split. A
+word of several sub-tokens counts by its first one; of several tokens of a type the largest weight counts (their footnote 5).
+
+A maximum favours types with many tokens: of ten nouns one will have a large weight by chance. So two more readings are given
+beside the paper's ``largest``: ``mean``, over the tokens of the type, and ``lift``, which is that mean times the number of
+tokens, so that 1 is what attention spread evenly would give. Examples without a token of the type are left out (``count`` says
+how many have one).
+
+Deviation: the paper does not say whether proper nouns are nouns and auxiliaries verbs; here they are, and an option changes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from effective_attention.analyses.base import ATTENTIONS, Analysis, Context, layer_numbers, mean_over, tidy
+from effective_attention.analyses.tokens import check_tags, of_kind, with_tag
+from effective_attention.attention.trace import Trace
+from effective_attention.errors import UserError
+
+STATISTICS = ("largest", "mean", "lift")
+
+
+def weights_by_type(
+    weights: Float[Tensor, "batch head key"], types: Bool[Tensor, "batch type key"], lengths: Tensor
+) -> Float[Tensor, "statistic batch head type"]:
+    """Largest weight, mean weight and lift on the tokens of each type; 0 where an example has none."""
+    count = types.sum(dim=-1)  # (batch, type)
+    chosen = types[:, None]  # (batch, 1, type, key)
+    largest = weights[:, :, None].masked_fill(~chosen, -torch.inf).amax(dim=-1)  # (batch, head, type)
+    mean = torch.einsum("bhk,btk->bht", weights, types.to(weights.dtype)) / count.clamp_min(1)[:, None]
+    statistics = torch.stack([largest, mean, mean * lengths[:, None, None]])
+    return torch.where(count[:, None] > 0, statistics, 0)
+
+
+class TokenTypes(Analysis):
+    """Fig. 1. Table: attention, layer, head, token_type, statistic, value, count.
+
+    Args:
+        context: The model and the split.
+        layer: ``last``, ``all`` or a number.
+        words: Token types that need a tagger, each with its universal parts of speech.
+    """
+
+    needs_tags = True
+
+    def __init__(self, context: Context, *, layer: str | int = "last", words: Mapping[str, Sequence[str]]) -> None:
+        super().__init__(context)
+        for name, tags in words.items():
+            check_tags(tags, f"analysis.token_types.words.{name}")
+        self.words = {name: list(tags) for name, tags in words.items()}
+        self.types = (*self.words, "sep", "cls", "punctuation")
+        self.layers = layer_numbers(layer, context.layers, "analysis.token_types.layer")
+        self.add_sum("total", len(ATTENTIONS), len(self.layers), len(STATISTICS), context.heads, len(self.types))
+        self.add_sum("count", len(self.types))
+
+    def update(self, trace: Trace) -> None:
+        types = torch.stack([self._tokens(trace, name) for name in self.types], dim=1)  # (batch, type, key)
+        cls = of_kind(trace, "cls").int().argmax(dim=-1)  # (batch,)
+        if not bool(of_kind(trace, "cls").any(dim=-1).all()):
+            raise UserError("analysis token_types: the model's tokenizer sets no [CLS] token; leave this analysis out")
+        batch = torch.arange(len(cls), device=cls.device)
+        for row, layer in enumerate(self.layers):
+            for column, attention in enumerate(ATTENTIONS):
+                weights = trace.layers[layer].part(attention)[batch, :, cls].double()
+                self.total[column, row] += weights_by_type(weights, types, trace.lengths).sum(dim=1)
+        self.count += types.any(dim=-1).sum(dim=0)
+
+    def _tokens(self, trace: Trace, name: str) -> Tensor:
+        return with_tag(trace, self.words[name]) if name in self.words else of_kind(trace, name)
+
+    def compute(self) -> pd.DataFrame:
+        names = {
+            "attention": ATTENTIONS,
+            "layer": self.layers,
+            "statistic": STATISTICS,
+            "head": range(self.context.heads),
+            "token_type": self.types,
+        }
+        return tidy(mean_over(self.total, self.count), names, count=self.count.long())

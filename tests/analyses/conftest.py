@@ -1,0 +1,104 @@
+"""A tiny model with real texts: heads of width 8 and texts of 15 and more tokens, so that every null space is non-trivial."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+class StubTagger:
+    """Parts of speech by the length of the word: not English, but any token's tag can be told by hand."""
+
+    name, version = "stub", "1"
+    tags = ("NOUN", "PRON", "VERB", "ADJ")
+
+    def tag(self, texts):
+        from effective_attention.data.tagging import TaggedText
+
+        return [self._tag(TaggedText, text) for text in texts]
+
+    def _tag(self, made, text):
+        import re
+
+        words = list(re.finditer(r"\w+|[^\w\s]", text))
+        tags = tuple(self.tags[len(word[0]) % len(self.tags)] for word in words)
+        return made(
+            start=tuple(word.start() for word in words),
+            end=tuple(word.end() for word in words),
+            upos=tags,
+            xpos=tags,
+            head=tuple(range(len(words))),
+            relation=("root",) * len(words),
+        )
+
+
+def build_subject(cache: Path, *, batch_size: int = 4, padding: str = "longest", examples: int = 9, **changes: Any) -> Any:
+    """A finetuned and a pretrained tiny model on the first examples of a sample task."""
+    import torch
+    from hydra import compose, initialize_config_dir
+    from hydra.utils import instantiate
+
+    from effective_attention.analyses.run import Subject
+    from effective_attention.data.datamodule import TextDataModule
+    from effective_attention.data.sources import SampleSource
+    from effective_attention.data.tagging import annotate
+    from effective_attention.models.encoders import TinyEncoder
+
+    conf = Path(__file__).resolve().parents[2] / "conf"
+    with initialize_config_dir(str(conf), version_base="1.3"):
+        task = instantiate(compose(overrides=[f"+task={changes.pop('task', 'mrpc')}"]).task)
+    encoder = TinyEncoder()
+    tokenizer = encoder.tokenizer()
+    data = TextDataModule(
+        task,
+        SampleSource(),
+        tokenizer,
+        batch_size=batch_size,
+        max_length=changes.pop("max_length", 64),
+        padding=padding,
+        limit_eval=examples,
+        token_cache=str(cache),
+    )
+    models = []
+    for seed in (0, 1):
+        torch.manual_seed(seed)
+        models.append(encoder.classifier(task.num_outputs).eval())
+    with torch.no_grad():  # a random model's attention is nearly uniform; make it worth looking at
+        for model in models:
+            for name, weight in model.named_parameters():
+                if "query" in name or "key" in name:
+                    weight.mul_(8)
+    split = data.split("validation")
+    annotated = annotate(split.examples.texts, tokenizer, data.max_length, StubTagger(), None)
+    return Subject(models[0], models[1], data, split, annotated, torch.device("cpu"))
+
+
+@pytest.fixture
+def make_subject(tmp_path: Path) -> Callable[..., Any]:
+    return lambda **options: build_subject(tmp_path, **options)
+
+
+@pytest.fixture(scope="module")
+def subject(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return build_subject(tmp_path_factory.mktemp("tokens"))
+
+
+@pytest.fixture(scope="module")
+def context(subject: Any) -> Any:
+    from effective_attention.analyses.run import describe
+
+    metrics = {
+        "test/standard/seconds": 2.0,
+        "test/standard/examples_per_second": 4.5,
+        "test/effective/seconds": 3.0,
+        "test/effective/examples_per_second": 3.0,
+        "test/effective/seconds_ratio": 1.5,
+    }
+    return describe(subject, seed=0, task=subject.datamodule.task, metrics=metrics)
+
+
+@pytest.fixture(scope="module")
+def singles(subject: Any) -> list[Any]:
+    """Every example traced alone, so without any padding: what the naive oracles loop over."""
+    return [subject.trace([index]) for index in range(len(subject.split))]

@@ -1,0 +1,83 @@
+"""Table 2, Fig. 4: shares of patterns among random maps."""
+
+from collections import Counter
+
+import pandas as pd
+import pytest
+import torch
+
+from effective_attention.analyses.base import Context
+from effective_attention.analyses.patterns import Patterns, draw_maps
+from effective_attention.analyses.run import analyse
+from effective_attention.errors import UserError
+from effective_attention.models.pattern_net import PATTERNS, load_pattern_net, to_image
+
+
+def shape(**changes) -> Context:
+    return Context(**{"layers": 6, "heads": 12, "d_head": 32, "max_length": 128, "examples": 500, **changes})
+
+
+@pytest.mark.parametrize("maps", [100_000, 35])
+def test_against_a_naive_loop(subject, context, singles, maps):
+    table = analyse(subject, {"a": Patterns(context, maps=maps)})["a"]
+    net, expected = load_pattern_net(), Counter()
+    for index, seen in enumerate(singles):
+        chosen = draw_maps(torch.tensor([index]), context, maps)[0]
+        for layer in range(context.layers):
+            for head in range(context.heads):
+                for attention in ("standard", "effective"):
+                    image = to_image(seen.layers[layer].part(attention)[:, head])
+                    pattern = PATTERNS[net(image).argmax().item()]
+                    expected[attention, layer, pattern] += int(chosen[layer, head])
+    for attention in ("standard", "effective"):
+        rows = table[table["attention"] == attention]
+        for layer in (pd.NA, *range(context.layers)):
+            found = [number for number in range(context.layers) if layer is pd.NA or number == layer]
+            count = {pattern: sum(expected[attention, number, pattern] for number in found) for pattern in PATTERNS}
+            mine = rows[rows["layer"].isna()] if layer is pd.NA else rows[rows["layer"].eq(layer).fillna(False)]
+            assert mine["pattern"].tolist() == list(PATTERNS)
+            assert mine["count"].unique().tolist() == [sum(count.values())]
+            assert (mine["value"] * mine["count"]).tolist() == pytest.approx(list(count.values()))
+
+
+def test_the_columns(subject, context):
+    table = analyse(subject, {"a": Patterns(context)})["a"]
+    assert table.columns.tolist() == ["attention", "layer", "head", "pattern", "value", "count"]
+    assert len(table) == 2 * (1 + context.layers) * len(PATTERNS)
+    assert table["head"].isna().all()
+    assert table["layer"].dtype == table["head"].dtype == "Int64"
+    shares = table.groupby(["attention", "layer"], dropna=False)["value"].sum()
+    assert shares.tolist() == pytest.approx([1] * 2 * (1 + context.layers))
+
+
+def test_about_as_many_maps_as_asked_for_from_everywhere():
+    context = shape()
+    chosen = draw_maps(torch.arange(500), context, 1000)
+    assert chosen.shape == (500, 6, 12)
+    assert 900 < chosen.sum() < 1100
+    assert chosen.sum(dim=(0, 2)).min() > 120
+    assert chosen.sum(dim=(0, 1)).min() > 50
+
+
+def test_a_map_is_drawn_by_itself_and_by_the_seed():
+    context = shape()
+    chosen = draw_maps(torch.arange(500), context, 1000)
+    assert torch.equal(draw_maps(torch.tensor([41, 7]), context, 1000), chosen[[41, 7]])
+    assert not torch.equal(draw_maps(torch.arange(500), shape(seed=1), 1000), chosen)
+
+
+def test_small_splits_are_taken_whole():
+    assert draw_maps(torch.arange(3), shape(examples=3), 1000).all()
+
+
+@pytest.mark.filterwarnings("ignore:The ``compute`` method")
+def test_a_layer_nothing_was_drawn_from_has_no_shares(context):
+    table = Patterns(context, maps=1).compute()
+    assert table["count"].eq(0).all()
+    assert table["value"].isna().all()
+
+
+@pytest.mark.parametrize("maps", [0, -1])
+def test_a_wrong_number_is_refused(context, maps):
+    with pytest.raises(UserError, match=r"analysis\.patterns\.maps must be a whole number"):
+        Patterns(context, maps=maps)

@@ -1,0 +1,169 @@
+"""What every analysis promises, checked for all of them: whatever ``conf/analysis/all.yaml`` names is in the list."""
+
+import dataclasses
+import os
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import torch.multiprocessing as processes
+
+CONF = Path(__file__).resolve().parents[2] / "conf"
+SLOW = {"head_ablation": ["analysis.head_ablation.limit=null"], "patterns": ["analysis.patterns.maps=40"]}
+
+
+def factories(*names: str):
+    """The real configs, as ``evaluate.py`` composes them."""
+    from hydra import compose, initialize_config_dir
+    from hydra.core.global_hydra import GlobalHydra
+    from hydra.utils import instantiate
+
+    GlobalHydra.instance().clear()
+    options = [option for name, extra in SLOW.items() for option in extra]
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        cfg = compose("evaluate", overrides=["analysis=all", "analysis.null_space.padded_examples=5", *options])
+    made = dict(instantiate(cfg.analysis))
+    return {name: made[name] for name in names} if names else made
+
+
+NAMES = sorted(path.stem for path in (CONF / "analysis").glob("*.yaml") if path.stem not in ("none", "paper", "all"))
+STREAMING = [name for name in NAMES if name != "timing"]
+
+
+def tables(subject, context, *names: str) -> dict[str, pd.DataFrame]:
+    from effective_attention.analyses.run import analyse
+
+    return analyse(subject, {name: make(context) for name, make in factories(*names).items()})
+
+
+def assert_same(one: pd.DataFrame, other: pd.DataFrame) -> None:
+    numbers = [column for column in one if one[column].dtype.kind == "f"]
+    assert len(one) > 0
+    pd.testing.assert_frame_equal(one.drop(columns=numbers), other.drop(columns=numbers))
+    for column in numbers:
+        np.testing.assert_allclose(one[column], other[column], rtol=1e-4, atol=2e-6, err_msg=column)
+
+
+@pytest.fixture(scope="module")
+def expected(subject, context):
+    return tables(subject, context)
+
+
+def test_all_names_every_analysis():
+    assert sorted(factories()) == NAMES
+
+
+def batched(subject, **changes):
+    """The same examples in batches of another size or padding."""
+    data = subject.datamodule
+    before = {name: getattr(data, name) for name in changes}
+    for name, value in changes.items():
+        setattr(data, name, value)
+    return before
+
+
+@pytest.mark.parametrize("changes", [{"batch_size": 1}, {"batch_size": 9}, {"padding": "max_length"}], ids=str)
+def test_neither_batching_nor_padding_changes_a_table(subject, context, expected, changes):
+    before = batched(subject, **changes)
+    try:
+        got = tables(subject, context)
+    finally:
+        batched(subject, **before)
+    for name in NAMES:
+        assert_same(expected[name], got[name])
+
+
+def test_inputs_model_and_random_state_are_left_alone(subject, context):
+    made = {name: make(context) for name, make in factories().items()}
+    seen = subject.trace([0, 1, 2])
+    _ = seen.reference, [layer.exact for layer in seen.layers]
+    kept = [tensor.clone() for layer in seen.layers for tensor in (layer.attention, layer.value, layer.exact.effective)]
+    inputs = {name: tensor.clone() for name, tensor in seen.inputs.items()}
+    weights = {name: tensor.clone() for name, tensor in subject.model.state_dict().items()}
+    state, implementation = torch.get_rng_state(), subject.model.config._attn_implementation
+    subject.model.train()
+    try:
+        for analysis in made.values():
+            analysis.update(seen)
+        assert subject.model.training
+    finally:
+        subject.model.eval()
+    assert torch.equal(torch.get_rng_state(), state)
+    assert subject.model.config._attn_implementation == implementation
+    after = [tensor for layer in seen.layers for tensor in (layer.attention, layer.value, layer.exact.effective)]
+    assert all(torch.equal(a, b) for a, b in zip(kept, after, strict=True))
+    assert all(torch.equal(inputs[name], tensor) for name, tensor in seen.inputs.items())
+    assert all(torch.equal(weights[name], tensor) for name, tensor in subject.model.state_dict().items())
+
+
+@pytest.mark.parametrize("name", STREAMING)
+def test_reset_forgets(subject, context, expected, name):
+    analysis = factories(name)[name](context)
+    for batch in subject.batches():
+        analysis.update(subject.trace(batch))
+    analysis.reset()
+    for batch in subject.batches():
+        analysis.update(subject.trace(batch))
+    assert_same(expected[name], analysis.compute())
+
+
+def test_states_do_not_grow_with_the_dataset(subject, context):
+    made = {name: make(context) for name, make in factories().items() if name in STREAMING}
+    sizes = []
+    for batch in subject.batches():
+        for analysis in made.values():
+            analysis.update(subject.trace(batch))
+        states = {name: [getattr(one, state) for state in one._defaults] for name, one in made.items()}
+        sizes.append({name: sum(state.numel() for state in each) for name, each in states.items()})
+    assert sizes[0] == sizes[-1]
+
+
+def test_the_published_reading(subject, context, expected):
+    """Padding inside the null space, its columns zeroed after: another effective attention, the same standard one."""
+    got = tables(dataclasses.replace(subject, reading="padded"), context)
+    for name in ("token_types", "delimiters", "finetuning_shift", "heatmap"):
+        values = expected[name].assign(padded=got[name]["value"])
+        standard, effective = (values[values["attention"] == kind] for kind in ("standard", "effective"))
+        np.testing.assert_allclose(standard["value"], standard["padded"], atol=2e-6)
+        assert np.abs(effective["value"] - effective["padded"]).max() > 1e-3
+    assert_same(expected["null_space"], got["null_space"])  # shows both readings itself
+
+
+# --- two processes ---
+
+
+def _one_of_two(rank: int, folder: str) -> None:
+    import sys
+
+    sys.path.insert(0, str(Path(__file__).parent))
+    from conftest import build_subject
+    from effective_attention.analyses.run import describe
+
+    torch.set_num_threads(1)
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "HF_HUB_OFFLINE": "1"}
+    store = torch.distributed.FileStore(f"{folder}/store", 2)
+    torch.distributed.init_process_group("gloo", store=store, rank=rank, world_size=2)
+    subject = build_subject(Path(folder) / f"tokens{rank}")
+    found = tables(subject, describe(subject, seed=0, task=subject.datamodule.task), *STREAMING)
+    (Path(folder) / f"{rank}.pickle").write_bytes(pickle.dumps(found))
+    torch.distributed.destroy_process_group()
+
+
+def test_two_processes_find_what_one_finds(expected, tmp_path):
+    processes.spawn(_one_of_two, args=(str(tmp_path),), nprocs=2)
+    for rank in range(2):
+        found = pickle.loads((tmp_path / f"{rank}.pickle").read_bytes())
+        for name in STREAMING:
+            assert_same(expected[name], found[name])
+
+
+def test_a_subject_without_tags_still_knows_delimiters(subject, context, expected):
+    from effective_attention.data.tagging import annotate
+
+    data, split = subject.datamodule, subject.split
+    plain = annotate(split.examples.texts, data.tokenizer, data.max_length, None, None)
+    got = tables(dataclasses.replace(subject, annotated=plain), context, "delimiters")
+    assert_same(expected["delimiters"], got["delimiters"])
