@@ -1,0 +1,76 @@
+"""Figures from tables, ready for a paper: one function for each, from a tidy table (of one task or several) to a figure."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+from pandas import DataFrame
+
+from effective_attention.results.figures.delimiters import delimiters, delimiters_cls, delimiters_fitted, delimiters_sep
+from effective_attention.results.figures.finetuning_shift import finetuning_shift
+from effective_attention.results.figures.head_ablation import head_ablation
+from effective_attention.results.figures.heatmap import heatmap
+from effective_attention.results.figures.null_space import null_space
+from effective_attention.results.figures.patterns import patterns, patterns_layers
+from effective_attention.results.figures.style import style
+from effective_attention.results.figures.timing import timing
+from effective_attention.results.figures.token_types import token_types, token_types_lift
+from effective_attention.results.files import whole_file
+
+DPI = 300
+
+FIGURES: dict[str, Callable[[DataFrame], Figure]] = {
+    "token_types": token_types,
+    "token_types_lift": token_types_lift,
+    "delimiters": delimiters,
+    "delimiters_cls": delimiters_cls,
+    "delimiters_sep": delimiters_sep,
+    "delimiters_fitted": delimiters_fitted,
+    "finetuning_shift": finetuning_shift,
+    "patterns": patterns,
+    "patterns_layers": patterns_layers,
+    "null_space": null_space,
+    "timing": timing,
+    "heatmap": heatmap,
+    "head_ablation": head_ablation,
+}
+"""By name. Every analysis has a figure of its name; some have more, whose names begin with it and an underscore."""
+
+
+def figures_of(analysis: str) -> list[str]:
+    """The names of an analysis' figures, its own first.
+
+    >>> figures_of("token_types")
+    ['token_types', 'token_types_lift']
+    """
+    return [name for name in FIGURES if name == analysis or name.startswith(f"{analysis}_")]
+
+
+def write_figures(folder: Path, tables: Mapping[str, DataFrame]) -> list[Path]:
+    """All figures of the tables (by analysis) into ``folder``; returns the PNG files."""
+    written = []
+    for analysis, table in tables.items():
+        for name in figures_of(analysis) if len(table) else []:
+            save_figure(FIGURES[name](table), folder / name)
+            written.append(folder / f"{name}.png")
+    return written
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """``path`` with .png and .svg; the same figure always gives the same bytes."""
+    for kind in ("png", "svg"):
+        with whole_file(path.with_name(f"{path.name}.{kind}")) as file:
+            file.write(figure_bytes(figure, kind, salt=path.name))
+
+
+def figure_bytes(figure: Figure, kind: str, *, salt: str) -> bytes:
+    """The figure as a PNG or SVG file. ``salt`` sets the ids inside an SVG, so that two on one page need not share any."""
+    out = io.BytesIO()
+    metadata = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
+    with style(), rc_context({"svg.hashsalt": salt}):
+        figure.savefig(out, format=kind, dpi=DPI, metadata=metadata)
+    return out.getvalue()

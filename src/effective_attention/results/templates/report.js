@@ -1,0 +1,33 @@
+"use strict";
+(() => {
+  const root = document.documentElement;
+  const button = document.getElementById("theme");
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  const remember = (value) => { try { localStorage.setItem("theme", value); } catch { /* a file may have no storage */ } };
+  const recall = () => { try { return localStorage.getItem("theme"); } catch { return null; } };
+  const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : dark.matches);
+  const show = () => {
+    button.textContent = isDark() ? "Light" : "Dark";
+    button.setAttribute("aria-label", isDark() ? "Switch to light colours" : "Switch to dark colours");
+  };
+  const stored = recall();
+  if (stored === "dark" || stored === "light") root.dataset.theme = stored;
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    root.dataset.theme = isDark() ? "light" : "dark";
+    remember(root.dataset.theme);
+    show();
+  });
+  dark.addEventListener("change", show);
+  show();
+
+  const links = new Map([...document.querySelectorAll("nav a")].map((link) => [link.hash.slice(1), link]));
+  const observer = new IntersectionObserver((entries) => {
+    for (const entry of entries) {
+      if (!entry.isIntersecting) continue;
+      for (const link of links.values()) link.removeAttribute("aria-current");
+      links.get(entry.target.id)?.setAttribute("aria-current", "true");
+    }
+  }, { rootMargin: "-20% 0px -70% 0px" });
+  for (const section of document.querySelectorAll("main section")) observer.observe(section);
+})();
