@@ -16,7 +16,7 @@ import pytest
 from jaxtyping import install_import_hook
 
 # Not the whole package: what checks the user's options must be reached by wrong ones, as it is outside the tests.
-install_import_hook(["effective_attention.attention"], "beartype.beartype")
+install_import_hook(["effective_attention.attention", "effective_attention.analyses"], "beartype.beartype")
 
 # No test may reach for the network, and no library may try for minutes.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -31,6 +31,7 @@ SMALL = (
     "data.limit_train=32",
     "data.limit_eval=16",
     "logger=csv",
+    "analysis=none",
 )
 
 

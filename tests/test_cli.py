@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from omegaconf.errors import ConfigKeyError
 
-from effective_attention.cli import BAD_INPUT, command, explain
+from effective_attention.cli import BAD_INPUT, command, explain, quoted
 from effective_attention.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -89,7 +89,8 @@ def test_a_good_run_says_nothing_on_stderr(run: Run, tmp_path: Path) -> None:
     ended = run("train")
     assert (ended.code, ended.err) == (0, "")
     folder = tmp_path / "runs" / "run"
-    assert {".hydra", "checkpoints", "config.yaml", "csv", "metrics.json", "train.log"} == names(folder)
+    found = {"figures", "report.html", "tables"}
+    assert {".hydra", "checkpoints", "config.yaml", "csv", "metrics.json", "train.log", *found} == names(folder)
     assert str(folder) in ended.out
 
 
@@ -260,3 +261,18 @@ def test_causes_are_explained_but_not_what_was_hidden() -> None:
 
 def test_config_errors_point_to_help() -> None:
     assert explain(ConfigKeyError("Key 'x' is not in struct")) == "Key 'x' is not in struct (--help lists the options)"
+
+
+@pytest.mark.parametrize(
+    "text", ["a, b", "it's", "'tis", "<b>(x)</b> {y} [z]", "back\\slash", "end\\", 'q"uote', "100 % $x", "a=b", "\\'"]
+)
+def test_a_text_on_the_command_line_means_itself(text: str) -> None:
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    (override,) = OverridesParser.create().parse_overrides([quoted(f"text={text}")])
+    assert override.value() == text
+
+
+@pytest.mark.parametrize("argument", ["task=mrpc", "text=null", "text='quoted, already'", "-m", "text"])
+def test_other_arguments_are_left_alone(argument: str) -> None:
+    assert quoted(argument) == argument

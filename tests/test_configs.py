@@ -18,7 +18,7 @@ from omegaconf import OmegaConf
 ROOT = Path(__file__).resolve().parents[1]
 CONF = ROOT / "conf"
 CHOICES = sorted((path.parent.name, path.stem) for path in CONF.glob("*/*.yaml"))
-GROUPS = ("task", "model", "data", "attention", "trainer", "logger", "experiment")
+GROUPS = ("task", "model", "data", "attention", "analysis", "tagger", "trainer", "logger", "experiment")
 COMMANDS = ("train", "evaluate")
 GLUE = {"cola", "mnli", "mrpc", "qnli", "qqp", "rte", "sst2", "stsb", "wnli"}
 
@@ -131,6 +131,29 @@ def test_missing_graphics_card_is_one_line(compose: Callable[..., Any], tmp_path
 def test_attentions(name: str, kinds: list[str]) -> None:
     assert load("train", f"attention={name}").attention == {"kinds": kinds, "repeats": 1}
     assert sum(group == "attention" for group, _ in CHOICES) == 5
+
+
+@pytest.mark.parametrize("name", [name for group, name in CHOICES if group == "analysis"])
+def test_analyses(name: str) -> None:
+    from effective_attention.analyses.base import Analysis
+
+    made = instantiate(load("evaluate", f"analysis={name}").analysis)
+    assert name in (*made, "none", "paper", "all")
+    assert all(issubclass(factory.func, Analysis) for factory in made.values())
+    assert (len(made) == 0) == (name == "none")
+
+
+def test_a_list_of_analyses() -> None:
+    assert list(load("evaluate", "analysis=[null_space,token_types]").analysis) == ["null_space", "token_types"]
+    assert list(load("train").analysis) == ["token_types", "finetuning_shift"]
+    assert set(load("evaluate").analysis) == set(load("evaluate", "analysis=paper").analysis)
+    assert load("evaluate", "analysis.token_types.layer=all").analysis.token_types.layer == "all"
+
+
+@pytest.mark.parametrize(("name", "kind"), [("embedded", "EmbeddedTagger"), ("spacy", "SpacyTagger")])
+def test_taggers(name: str, kind: str) -> None:
+    assert load("evaluate", f"tagger={name}").tagger._target_ == f"effective_attention.data.tagging.{kind}"
+    assert sum(group == "tagger" for group, _ in CHOICES) == 2
 
 
 def test_loggers() -> None:

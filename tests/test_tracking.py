@@ -115,12 +115,39 @@ def test_an_offline_run_holds_everything(compose: Callable[..., Any], tmp_path: 
     assert [record.message for record in caplog.records if "W&B" in record.message] == []
 
 
+def test_an_offline_run_holds_what_was_found(compose: Callable[..., Any], tmp_path: Path, caplog: Any) -> None:
+    """Scalars after every validation and at the end, tables, figures, and the report as an artifact."""
+    analyses = ["analysis=[token_types,finetuning_shift]", "drift.examples=4", "trainer.max_epochs=2"]
+    metrics = train(compose("train", "logger=wandb", *analyses))
+    found = RunFile(tmp_path / "run")
+    names = [f"cosine/{kind}/layer_{layer:02d}" for kind in ("standard", "effective") for layer in range(2)]
+    types = ("cls", "sep", "punctuation", "noun", "pronoun", "verb")
+    names += [f"token_attention/{kind}/{name}" for kind in ("standard", "effective") for name in types]
+    for name in names:
+        logged = [entry[name] for entry in found.history if name in entry]
+        assert len(logged) == 3, f"{name}: two validations and the end"
+        assert logged[-1] == pytest.approx(metrics[name])
+        assert found.summary[name] == pytest.approx(metrics[name])
+    media = {name: value for entry in found.history for name, value in entry.items() if name.endswith("/_type")}
+    for analysis in ("token_types", "finetuning_shift"):
+        assert media[f"tables/{analysis}/_type"] == "table-file"
+        assert media[f"figures/{analysis}/_type"] == "image-file"
+    (table,) = found.path.parent.glob("files/media/table/tables/finetuning_shift*.table.json")
+    content = json.loads(table.read_text())
+    assert content["columns"][:3] == ["task", "model", "data"]
+    assert len(content["data"]) == 2 * 2 * 4
+    reports = [one for one in found.of("artifact") if one.type == "report"]
+    assert [entry.path for one in reports for entry in one.manifest.contents] == ["report.html"]
+    assert [record.message for record in caplog.records if "W&B" in record.message] == []
+
+
 def test_runs_of_a_sweep_share_a_group_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     handlers = logging.getLogger().handlers[:]
     monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
-    small = "model=tiny trainer=cpu trainer.max_epochs=1 trainer.enable_progress_bar=false data.limit_train=8 data.limit_eval=8"
+    small = "model=tiny analysis=none trainer=cpu trainer.max_epochs=1 trainer.enable_progress_bar=false"
+    small += " data.limit_train=8 data.limit_eval=8"
     places = [f"hydra.sweep.dir={tmp_path / 'my-sweep'}", f"data.token_cache={tmp_path / 'tokens'}"]
     monkeypatch.setattr(sys, "argv", ["train.py", "-m", "seed=1,2", "attention=standard", *small.split(), *places])
     try:

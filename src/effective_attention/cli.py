@@ -25,8 +25,23 @@ BAD_INPUT = 2
 def command(main: Callable[[], Any]) -> None:
     """Run a Hydra entry point, with one line for what is wrong with the options themselves."""
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # hand us the exception instead of printing it
+    sys.argv[1:] = [quoted(argument) for argument in sys.argv[1:]]
     with one_line_errors():
         main()
+
+
+def quoted(argument: str) -> str:
+    """A text on the command line means itself, commas, quotes and all, not Hydra's grammar.
+
+    >>> quoted("text=Well, <done>."), quoted("task=mrpc")
+    ("text='Well, <done>.'", 'task=mrpc')
+    """
+    option, equals, value = argument.partition("=")
+    if option not in ("text", "text_pair") or not equals or value == "null" or re.fullmatch(r"""(['"]).*\1""", value):
+        return argument
+    escaped = re.sub(r"(\\*)'", lambda found: found[1] * 2 + "\\'", value)
+    escaped = re.sub(r"(\\+)$", lambda found: found[1] * 2, escaped)
+    return f"{option}='{escaped}'"
 
 
 @contextmanager

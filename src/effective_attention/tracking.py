@@ -10,9 +10,14 @@ import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytorch_lightning.loggers import CSVLogger, Logger, WandbLogger
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from effective_attention.findings import Findings
 
 log = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -49,6 +54,22 @@ class ForgivingWandbLogger(WandbLogger):
         data = [[row.get(column, "") for column in columns] for row in rows]
         self._attempt(lambda: self.log_table(name, columns=columns, data=data))
 
+    def log_findings(self, findings: Findings) -> None:
+        """Tables, figures, and the report as an artifact."""
+        self._attempt(lambda: self._log_findings(findings))
+
+    def _log_findings(self, findings: Findings) -> None:
+        import wandb
+
+        tables = {f"tables/{name}": wandb.Table(dataframe=_plain(table)) for name, table in findings.tables.items()}
+        figures = {f"figures/{name}": wandb.Image(str(path)) for name, path in findings.figures.items()}
+        if tables or figures:
+            self.experiment.log({**tables, **figures})
+        if findings.report is not None:
+            artifact = wandb.Artifact(f"report-{self.experiment.id}", type="report")
+            artifact.add_file(str(findings.report))
+            self.experiment.log_artifact(artifact)
+
     def log_summary(self, values: Mapping[str, Any]) -> None:
         """Final values: what the run's overview shows and sweeps are sorted by."""
         self._attempt(lambda: self.experiment.summary.update(dict(values)))
@@ -59,6 +80,11 @@ class ForgivingWandbLogger(WandbLogger):
         if self.broken and self._experiment is not None:
             with contextlib.suppress(Exception):
                 self._experiment.finish()
+
+
+def _plain(table: pd.DataFrame) -> pd.DataFrame:
+    """W&B knows neither pandas' missing integers nor a number that is not one: both become None."""
+    return table.astype(object).where(table.notna(), None)
 
 
 def build_loggers(

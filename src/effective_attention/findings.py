@@ -1,0 +1,161 @@
+"""The last step of both commands: put the chosen questions to the model, and write down what it answered.
+
+``Inquiry`` is prepared, and with it every option checked, before anything runs; ``Findings`` are the tables, the figures drawn
+from them, and the report.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, get_args
+
+import pandas as pd
+import torch
+from hydra.utils import instantiate
+from omegaconf import DictConfig
+from transformers import PreTrainedModel
+
+from effective_attention.analyses.base import Analysis, Context
+from effective_attention.analyses.run import Factory, Subject, Tables, analyse, describe
+from effective_attention.attention.decomposition import Reading
+from effective_attention.attention.trace import Trace, trace
+from effective_attention.data.tagging import Annotated, Tagger, annotate
+from effective_attention.errors import UserError
+from effective_attention.preparation import Run
+from effective_attention.results.tables import write_table
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Inquiry:
+    """The questions to ask of a run's model: analyses, a tagger, perhaps a text of the user's."""
+
+    run: Run
+    factories: dict[str, Factory]
+    tagger: Tagger | None
+    reading: Reading = "exact"
+    text: tuple[str, ...] | None = None
+
+    @classmethod
+    def prepare(cls, cfg: DictConfig, run: Run) -> Inquiry:
+        """Everything a wrong option or a missing model can break."""
+        factories = _comparable(dict(instantiate(cfg.analysis)) if cfg.analysis else {}, finetuned=is_finetuned(run))
+        texts = [text for text in (cfg.get("text"), cfg.get("text_pair")) if text is not None]
+        if cfg.get("text_pair") is not None and cfg.get("text") is None:
+            raise UserError("text_pair is given without text; add text=<the first text>")
+        needs_tags = any(_class_of(factory).needs_tags for factory in factories.values())
+        if cfg.reading not in get_args(Reading):
+            raise UserError(f"reading must be one of {', '.join(get_args(Reading))}, got {cfg.reading!r}")
+        inquiry = cls(run, factories, instantiate(cfg.tagger) if needs_tags else None, cfg.reading, tuple(texts) or None)
+        if factories:
+            inquiry.analyses(inquiry.subject(torch.device("cpu")), {})  # thrown away: what matters is whether it can be built
+        return inquiry
+
+    @cached_property
+    def annotated(self) -> Annotated:
+        data = self.run.datamodule
+        texts = data.split(data.eval_split).examples.texts
+        return annotate(texts, data.tokenizer, data.max_length, self.tagger, data.token_cache, progress=True)
+
+    @cached_property
+    def reference(self) -> PreTrainedModel | None:
+        """The pretrained start, if some analysis asks for it."""
+        wanted = any(_class_of(factory).needs_reference for factory in self.factories.values())
+        return self.run.pretrained_start() if wanted else None
+
+    def subject(self, device: torch.device) -> Subject:
+        data, model = self.run.datamodule, self.run.classifier.model
+        for part in (model, self.reference):
+            if part is not None:
+                part.to(device)
+        return Subject(model, self.reference, data, data.split(data.eval_split), self.annotated, device, self.reading)
+
+    def analyses(
+        self, subject: Subject, metrics: Mapping[str, Any], *, only: Collection[str] | None = None
+    ) -> dict[str, Analysis]:
+        """Fresh ones; ``only`` some of those that were chosen."""
+        factories = {name: make for name, make in self.factories.items() if only is None or name in only}
+        text = None if self.text is None else self._trace_text(subject)
+        context: Context = describe(subject, seed=self.run.facts["run/seed"], task=self.run.task, metrics=metrics, text=text)
+        try:
+            return {name: make(context) for name, make in factories.items()}
+        except TypeError as error:  # an option that the analysis does not have
+            raise UserError(f"analysis: {error}; --help shows the options of each") from error
+
+    def _trace_text(self, subject: Subject) -> Trace:
+        data = self.run.datamodule
+        padding = "max_length" if self.reading == "padded" else "do_not_pad"
+        options = {"truncation": True, "max_length": data.max_length, "padding": padding, "return_tensors": "pt"}
+        encoded = data.tokenizer(*self.text, **options)  # type: ignore[misc]
+        return trace(subject.model, {name: value.to(subject.device) for name, value in encoded.items()}, reading=self.reading)
+
+    def answer(self, metrics: Mapping[str, Any], device: torch.device) -> Findings:
+        """One pass over the split."""
+        if not self.factories:
+            return Findings({})
+        subject = self.subject(device)
+        tables = analyse(subject, self.analyses(subject, metrics), title="analyses")
+        for part in (subject.model, subject.reference):
+            if part is not None:
+                part.to("cpu")
+        return Findings({name: self._signed(table) for name, table in tables.items()})
+
+    def _signed(self, table: pd.DataFrame) -> pd.DataFrame:
+        """In front of every row, what it was measured on."""
+        facts, data = self.run.facts, self.run.datamodule
+        columns = {
+            "task": facts["run/task"],
+            "model": facts["run/model"],
+            "data": facts["run/data"],
+            "split": data.eval_split,
+            "checkpoint": self.run.checkpoint or (str(self.run.folder) if is_finetuned(self.run) else ""),
+            "examples": len(data.split(data.eval_split)),
+        }
+        if "reading" not in table:
+            columns["reading"] = self.reading
+        return pd.concat([pd.DataFrame(columns, index=table.index), table], axis=1)
+
+
+def is_finetuned(run: Run) -> bool:
+    """Trained here, or loaded from a checkpoint."""
+    return run.checkpoint is not None or run.classifier.make_optimizer is not None
+
+
+def _comparable(factories: dict[str, Factory], *, finetuned: bool) -> dict[str, Factory]:
+    """Without those that would compare the pretrained model with itself."""
+    left_out = [name for name, factory in factories.items() if _class_of(factory).needs_reference and not finetuned]
+    if left_out:
+        log.warning("left out, because there is no finetuned model: %s; add checkpoint=<run>", ", ".join(left_out))
+    return {name: factory for name, factory in factories.items() if name not in left_out}
+
+
+def _class_of(factory: Any) -> type[Analysis]:
+    """Hydra hands out ``functools.partial`` of the class."""
+    return factory.func
+
+
+@dataclass
+class Findings:
+    """What was found: tables by analysis, and where figures and the report were written."""
+
+    tables: Tables
+    figures: dict[str, Path] = field(default_factory=dict)
+    report: Path | None = None
+
+    def write(self, folder: Path, metrics: Mapping[str, Any]) -> None:
+        """``tables/<analysis>.parquet`` and ``.csv``, ``figures/<name>.png`` and ``.svg``, ``report.html``."""
+        if not self.tables:
+            return
+        from effective_attention.results.figures import write_figures  # matplotlib: seconds
+        from effective_attention.results.report import RunResults, write_report
+
+        for name, table in self.tables.items():
+            write_table(folder / "tables" / name, table)
+        self.figures = {path.stem: path for path in write_figures(folder / "figures", self.tables)}
+        self.report = folder / "report.html"
+        write_report(self.report, [RunResults(dict(metrics), self.tables)])
