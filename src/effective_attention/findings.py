@@ -158,4 +158,4 @@ class Findings:
             write_table(folder / "tables" / name, table)
         self.figures = {path.stem: path for path in write_figures(folder / "figures", self.tables)}
         self.report = folder / "report.html"
-        write_report(self.report, [RunResults(dict(metrics), self.tables)])
+        write_report(self.report, [RunResults(dict(metrics), self.tables)], figures=folder / "figures")

@@ -132,7 +132,7 @@ def _test_and_report(cfg: DictConfig, trainer: pl.Trainer, run: Run, inquiry: In
     rows = summarise([("", metrics)])
     _log(trainer, metrics, {**tested, **scalars}, rows, findings)
     if trainer.is_global_zero:
-        _tell(run, rows, metrics)
+        _tell(run, rows, metrics, findings)
     return metrics
 
 
@@ -149,7 +149,7 @@ def _log(trainer: pl.Trainer, metrics: Metrics, numbers: Metrics, rows: list[dic
             logger.save()
 
 
-def _tell(run: Run, rows: list[dict[str, str]], metrics: Metrics) -> None:
+def _tell(run: Run, rows: list[dict[str, str]], metrics: Metrics, findings: Findings) -> None:
     print_rows(
         rows, title=f"{run.task.name}: {run.encoder.name} on {run.datamodule.split(run.datamodule.eval_split).examples.source}"
     )
@@ -157,7 +157,7 @@ def _tell(run: Run, rows: list[dict[str, str]], metrics: Metrics) -> None:
     if truncated:
         print(f"cut at {run.datamodule.max_length} tokens: {', '.join(truncated)} examples")
     print(f"results: {run.folder}")
-    if (run.folder / "report.html").is_file():
-        print(f"report:  {run.folder / 'report.html'}")
+    if findings.report is not None:
+        print(f"report:  {findings.report}")
     if "run/note" in metrics:
         print(metrics["run/note"])

@@ -3,39 +3,16 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.collections import QuadMesh
-from matplotlib.figure import Figure
+from figure_parts import Make, cells, meshes, plots, stacked
 from matplotlib.text import Text
 
 from effective_attention.results.figures import FIGURES, figure_bytes
 from effective_attention.results.figures.null_space import by_length, padding_share
 from effective_attention.results.figures.style import rank_limit
-
-Make = Callable[..., dict[str, Any]]
-
-
-def stacked(make: Make, analysis: str, *tasks: str, **options: Any) -> pd.DataFrame:
-    return pd.concat([make(task, **options)[analysis] for task in tasks], ignore_index=True)
-
-
-def plots(figure: Figure) -> list[Any]:
-    """Its axes without colour bars."""
-    return [axes for axes in figure.axes if axes.get_label() != "<colorbar>"]
-
-
-def meshes(figure: Figure) -> list[QuadMesh]:
-    return [part for axes in plots(figure) for part in axes.collections if isinstance(part, QuadMesh)]
-
-
-def cells(mesh: QuadMesh) -> np.ndarray:
-    values: Any = mesh.get_array()
-    return np.asarray(values, dtype=float)
 
 
 def test_token_types_shows_the_last_layers_largest_weight_by_type_and_head(make_tables: Make) -> None:

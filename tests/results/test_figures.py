@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
+from figure_parts import Make, cells, meshes, plots, stacked
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from effective_attention.results.figures import FIGURES, figure_bytes, figures_of, save_figure, write_figures
 from effective_attention.results.figures.style import panels, style
 
-Make = Callable[..., dict[str, Any]]
 ANALYSES = (
     "token_types", "delimiters", "finetuning_shift", "patterns", "null_space", "timing", "heatmap", "head_ablation",
 )  # fmt: skip
@@ -26,24 +23,6 @@ ANALYSES = (
 
 def analysis_of(figure: str) -> str:
     return next(name for name in ANALYSES if figure in figures_of(name))
-
-
-def stacked(make: Make, analysis: str, *tasks: str, **options: Any) -> pd.DataFrame:
-    return pd.concat([make(task, **options)[analysis] for task in tasks], ignore_index=True)
-
-
-def plots(figure: Figure) -> list[Any]:
-    """Its axes without colour bars."""
-    return [axes for axes in figure.axes if axes.get_label() != "<colorbar>"]
-
-
-def meshes(figure: Figure) -> list[QuadMesh]:
-    return [part for axes in plots(figure) for part in axes.collections if isinstance(part, QuadMesh)]
-
-
-def cells(mesh: QuadMesh) -> np.ndarray:
-    values: Any = mesh.get_array()
-    return np.asarray(values, dtype=float)
 
 
 def words(figure: Figure) -> list[Text]:

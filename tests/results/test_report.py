@@ -14,8 +14,9 @@ from urllib.parse import unquote
 import pytest
 
 from effective_attention.errors import UserError
+from effective_attention.models import pattern_net
 from effective_attention.results import report_sections
-from effective_attention.results.files import write_json
+from effective_attention.results.figures import write_figures
 from effective_attention.results.report import RunResults, combine, write_report
 from effective_attention.results.report_tables import NONE
 
@@ -211,8 +212,7 @@ def test_the_pattern_classifiers_own_quality_is_shown(
 ) -> None:
     facts = {"macro_f1": 0.873, "patterns": ["block", "vertical"], "confusion": [[41, 2], [3, 57]]}
     facts["agreement"] = {"maps": 100, "share": 0.88, "cohen_kappa": 0.84}
-    write_json(tmp_path / "net.json", facts)
-    monkeypatch.setattr(report_sections, "_PATTERN_NET", tmp_path / "net.json")
+    monkeypatch.setattr(pattern_net, "pattern_net_facts", lambda: facts)
     write_report(tmp_path / "report.html", [RunResults(makers[1](), {"patterns": makers[0]()["patterns"]})])
     page = read(tmp_path / "report.html")
     assert page.row("patterns", "vertical") == ["vertical", "3", "57"]
@@ -261,3 +261,15 @@ def test_where_the_weights_come_from(makers: tuple[Make, Make], tmp_path: Path, 
         tmp_path / "report.html", [RunResults(facts("mrpc", **{"run/checkpoint": None, **extra}), {"timing": tables()["timing"]})]
     )
     assert f">{said}</td>" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_figures_that_are_on_disk_are_not_drawn_again(
+    makers: tuple[Make, Make], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables, facts = makers
+    runs = [RunResults(facts("mrpc"), {name: tables()[name] for name in ("timing", "null_space")})]
+    write_report(tmp_path / "drawn.html", runs)
+    write_figures(tmp_path / "figures", runs[0].tables)
+    monkeypatch.setattr(report_sections, "FIGURES", {})
+    write_report(tmp_path / "read.html", runs, figures=tmp_path / "figures")
+    assert (tmp_path / "read.html").read_bytes() == (tmp_path / "drawn.html").read_bytes()

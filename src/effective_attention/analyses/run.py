@@ -70,7 +70,7 @@ class Subject:
     def _tokens(self, indices: Sequence[int], width: int) -> dict[str, Tensor]:
         facts = np.full((len(_TOKEN_FACTS), len(indices), width), -1, dtype=np.int64)
         for row, index in enumerate(indices):
-            span = slice(self.split.encoded.offsets[index], self.split.encoded.offsets[index + 1])
+            span = self.annotated.span(index)
             for number, name in enumerate(_TOKEN_FACTS):
                 facts[number, row, : span.stop - span.start] = getattr(self.annotated, name)[span]
         return dict(zip(_TOKEN_FACTS, torch.from_numpy(facts).to(self.device), strict=True))

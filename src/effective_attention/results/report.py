@@ -46,8 +46,8 @@ def report_on(folder: Path) -> int:
     if runs:
         from effective_attention.results.figures import write_figures
 
-        write_report(folder / "report.html", runs)
         write_figures(folder / "figures", combine(runs))
+        write_report(folder / "report.html", runs, figures=folder / "figures")
         print(f"report over {len(runs)} runs: {folder / 'report.html'}")
     return len(runs)
 
@@ -91,8 +91,13 @@ def combine(runs: Sequence[RunResults]) -> dict[str, DataFrame]:
     return {name: pandas.concat(tables, ignore_index=True) for name, tables in parts.items()}
 
 
-def write_report(path: Path, runs: Sequence[RunResults]) -> None:
+def write_report(path: Path, runs: Sequence[RunResults], *, figures: Path | None = None) -> None:
     """Write the report over ``runs`` to ``path``, in one step.
+
+    Args:
+        path: Where it goes.
+        runs: What it is over.
+        figures: The folder into which ``write_figures`` has drawn these runs' tables; None: drawn for the page alone.
 
     Raises:
         UserError: There is no run to report on.
@@ -105,7 +110,9 @@ def write_report(path: Path, runs: Sequence[RunResults]) -> None:
 
     loader = FileSystemLoader(_TEMPLATES)
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    html = environment.get_template("report.html.j2").render(overview=overview(runs), sections=sections(runs, combine(runs)))
+    html = environment.get_template("report.html.j2").render(
+        overview=overview(runs), sections=sections(runs, combine(runs), figures)
+    )
     write_text(path, html)
 
 

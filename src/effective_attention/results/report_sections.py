@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from pandas import DataFrame
 
+from effective_attention.models import pattern_net
 from effective_attention.results import report_tables
 from effective_attention.results.figures import FIGURES, figure_bytes
 from effective_attention.results.figures.style import Panel, panels, task_title
@@ -19,7 +20,8 @@ from effective_attention.results.report import RunResults
 from effective_attention.results.report_chapters import CHAPTERS, Chapter
 from effective_attention.results.report_tables import Grid, one_line
 
-_PATTERN_NET = Path(__file__).parents[1] / "models" / "pattern_net.json"
+_SVG_WIDTH = re.compile(rb'<svg [^>]*?width="([\d.]+)pt"')  # as matplotlib writes it
+_POINTS = 72  # an inch
 _MOST_ROWS = 60  # of a full table on the page
 _MOST_BYTES = 400_000  # of a table inside the page as CSV
 _DATA = {"sample": "the embedded sample", "local": "local files", "hub": "the Hugging Face hub"}
@@ -98,11 +100,11 @@ def _examples(facts: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {count}" for name, count in tested.items())
 
 
-def sections(runs: Sequence[RunResults], tables: Mapping[str, DataFrame]) -> list[Section]:
+def sections(runs: Sequence[RunResults], tables: Mapping[str, DataFrame], figures: Path | None) -> list[Section]:
     """Scores first, then one section for each analysis that has a table, in the paper's order."""
     facts = [run.facts for run in runs]
     found = [_scores(facts)] if any(name.startswith("test/") for fact in facts for name in fact) else []
-    return found + [_section(chapter, tables[chapter.analysis]) for chapter in CHAPTERS if chapter.analysis in tables]
+    return found + [_section(chapter, tables[chapter.analysis], figures) for chapter in CHAPTERS if chapter.analysis in tables]
 
 
 def _scores(facts: Sequence[Mapping[str, Any]]) -> Section:
@@ -113,15 +115,15 @@ def _scores(facts: Sequence[Mapping[str, Any]]) -> Section:
     return Section("scores", "Scores", "§3", text, said, [], [], [report_tables.scores(facts)], None)
 
 
-def _section(chapter: Chapter, table: DataFrame) -> Section:
+def _section(chapter: Chapter, table: DataFrame, figures: Path | None) -> Section:
     name = chapter.analysis
     grids = [_SUMMARIES[name](table)] if name in _SUMMARIES else []
     remarks = [chapter.paper_says] if chapter.paper_says else []
-    if name == "patterns" and _PATTERN_NET.exists():
-        facts = json.loads(_PATTERN_NET.read_text(encoding="utf-8"))
+    if name == "patterns":
+        facts = pattern_net.pattern_net_facts()
         grids.append(report_tables.confusion(facts))
         remarks.append(_classifier(facts))
-    pictures = [_picture(figure, caption, table) for figure, caption in chapter.figures.items()]
+    pictures = [_picture(figure, caption, table, figures) for figure, caption in chapter.figures.items()]
     return Section(
         name, chapter.title, chapter.paper, chapter.text, measured(table), remarks, pictures, grids, _full(name, table)
     )
@@ -167,11 +169,11 @@ def _classifier(facts: Mapping[str, Any]) -> str:
     return f"The classifier's macro-F1 on held-out maps is {facts['macro_f1']:.3f}; maps annotated twice agree: {said}."
 
 
-def _picture(name: str, caption: str, table: DataFrame) -> Picture:
-    figure = FIGURES[name](table)
-    encoded = base64.b64encode(figure_bytes(figure, "svg", salt=name)).decode()
+def _picture(name: str, caption: str, table: DataFrame, figures: Path | None) -> Picture:
+    drawn = figure_bytes(FIGURES[name](table), "svg", salt=name) if figures is None else (figures / f"{name}.svg").read_bytes()
+    encoded = base64.b64encode(drawn).decode()
     tasks = ", ".join(panel.title.replace("\n", " ") for panel in panels(table))
-    inches = figure.get_figwidth()
+    inches = float(_SVG_WIDTH.search(drawn)[1]) / _POINTS  # type: ignore[index]
     return Picture(
         f"data:image/svg+xml;base64,{encoded}", f"{caption} Tasks: {tasks}.", caption, int(92 * inches), int(128 * inches)
     )

@@ -13,6 +13,7 @@ from effective_attention.results.figures.null_space import overall, padding_shar
 from effective_attention.results.figures.style import attentions, layer_by_head, panels, task_title
 from effective_attention.results.figures.token_types import TYPE_TITLES, last_layer
 from effective_attention.results.paper import PATTERN_ORDER, TABLE_2, TABLE_3, paper_ratio
+from effective_attention.results.summary import NOT_SCORES
 
 NONE = "\N{EN DASH}"
 
@@ -54,15 +55,9 @@ def scores(runs: Sequence[Mapping[str, Any]]) -> Grid:
     return Grid("Scores and time under each attention.", columns, rows, labels=4 if seeds else 3)
 
 
-_NO_SCORES = {
-    "seconds", "examples_per_second", "seconds_ratio", "output_change", "max_output_change", "max_logit_difference",
-    "changed_predictions", "null_space_share",
-}  # fmt: skip
-
-
 def _score_cells(facts: Mapping[str, Any], prefix: str) -> list[str]:
     mine = {name.removeprefix(prefix): value for name, value in facts.items() if name.startswith(prefix)}
-    metrics = ", ".join(f"{name} {number(value)}" for name, value in mine.items() if name not in _NO_SCORES)
+    metrics = ", ".join(f"{name} {number(value)}" for name, value in mine.items() if name not in NOT_SCORES)
     return [
         metrics,
         number(mine.get("changed_predictions"), 0),

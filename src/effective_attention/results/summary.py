@@ -33,6 +33,8 @@ _COMMON = {  # what every task has, beside its scores: title and digits
 }
 _DIFFERENCE = "max_logit_difference"
 _NOT_SHOWN = ("changed_predictions", "null_space_share", "max_output_change")
+NOT_SCORES = frozenset((*_COMMON, _DIFFERENCE, *_NOT_SHOWN))
+"""What testing measures beside the task's own metrics."""
 
 
 class SweepSummary(Callback):
@@ -89,7 +91,7 @@ def _rows(key: tuple[str, str, str, str], members: list[Metrics]) -> list[Row]:
 def _row(key: tuple[str, str, str, str], kind: str, members: list[Metrics]) -> Row:
     prefix = f"test/{kind}/"
     names = [name.removeprefix(prefix) for name in members[0] if name.startswith(prefix)]
-    scores = [name for name in names if name not in (*_COMMON, _DIFFERENCE, *_NOT_SHOWN)]
+    scores = [name for name in names if name not in NOT_SCORES]
     row = dict(zip(_KEYS, key, strict=True)) | {"attention": kind}
     row["seeds"] = str(len(members)) if len(members) > 1 else ""
     for score in scores:
