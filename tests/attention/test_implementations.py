@@ -72,7 +72,7 @@ def captured_values(model: hf.PreTrainedModel, inputs: dict[str, Tensor], monkey
         return decompose(attention, value, *args, **kwargs)
 
     with monkeypatch.context() as patch:
-        patch.setattr(implementations, "decompose", spy)
+        patch.setattr(implementations, "split", spy)
         run(model, "effective", inputs)
     return values
 

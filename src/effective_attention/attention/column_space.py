@@ -1,10 +1,11 @@
 """The rank of V and an orthonormal basis of its column space, for many small matrices at once.
 
-Values come as (problem, key, d_head), one problem per (batch, head); rows of keys that are not seen are 0.
+Values come as (problem, key, d_head), one problem per (batch, head).
 
 A Gram matrix of the smaller side of ``V`` and its Cholesky factor do the work, not an SVD, but nothing is taken on trust:
-``||V||_F ||L^-1||_F`` bounds the condition number from above, and where ``L^-1`` is not needed a factorisation of the shifted
-Gram matrix does. So full rank is *proved* head by head, and what cannot be proved so is decided by a float64 SVD.
+``||V||_F ||R||_F``, with ``R`` the inverse of the factor, bounds the condition number from above, and where ``R`` is not needed a
+factorisation of the shifted Gram matrix does. So full rank is *proved* head by head, and what cannot be proved so is decided by a
+float64 SVD.
 """
 
 from __future__ import annotations
@@ -26,12 +27,18 @@ def index_of(chosen: Tensor) -> Tensor | slice:
 
 @torch.no_grad()
 def has_full_row_rank(value: Tensor, seen: Tensor, rtol: float) -> Tensor:
-    """True where that is proved: cheaply in float32 first, then in float64 what is left of the short examples."""
+    """True where that is proved: cheaply in float32 first, then in float64 what is left of the short examples.
+
+    Args:
+        value: (problem, key, d_head); what stands in rows that are not seen does not matter.
+        seen: (problem, key), bool.
+        rtol: Singular values up to ``rtol`` times the largest count as zero.
+    """
     length, d_head = seen.sum(dim=-1), value.shape[-1]
     proved = torch.zeros_like(length, dtype=torch.bool)
     cheap = value.dtype != torch.float64 and _float32_is_exact()
     # A nearly square V is as a rule too badly conditioned for float32, so that trying would be a waste.
-    for dtype, longest in ((torch.float32, d_head * 15 // 16), (torch.float64, d_head)):
+    for dtype, longest in ((torch.float32, d_head * 7 // 8), (torch.float64, d_head)):
         unsure = (length <= longest) & ~proved
         if (dtype == torch.float32 and not cheap) or not bool(unsure.any()):
             continue
@@ -42,15 +49,22 @@ def has_full_row_rank(value: Tensor, seen: Tensor, rtol: float) -> Tensor:
 
 def _shifted_gram_is_positive(value: Tensor, seen: Tensor, rtol: float) -> Tensor:
     """True where V V^T - shift I has a Cholesky factor: then sigma_min^2 > shift - rounding > rtol^2 sigma_max^2."""
-    length = int((seen.any(dim=0) * torch.arange(1, seen.shape[1] + 1, device=seen.device)).max()) if seen.numel() else 0
-    value, seen = value[:, :length], seen[:, :length]  # padding on the right costs nothing
-    kind = torch.finfo(value.dtype)
-    rounding = (value.shape[1] + value.shape[2] + 4) * kind.eps / 2  # most that product and factor can lose, over the trace
+    rounding = (value.shape[1] + value.shape[2] + 8) * torch.finfo(value.dtype).eps / 2  # most that product and factor can lose
+    shift = 4 * rtol**2 + rounding  # relative to the trace
     gram = value @ value.mT  # (problem, key, key)
+    if gram.device.type == "cpu":
+        from effective_attention.compiled.cholesky import is_positive_definite  # numba takes a second to import
+
+        return is_positive_definite(gram, seen, shift)
+    return _is_positive_definite_by_torch(gram, seen, shift)
+
+
+def _is_positive_definite_by_torch(gram: Tensor, seen: Tensor, shift: float) -> Tensor:
+    """As ``compiled.cholesky.is_positive_definite``, for any device."""
+    gram = torch.where(seen[:, :, None] & seen[:, None, :], gram, 0)
     diagonal = gram.diagonal(dim1=-2, dim2=-1)
     trace = diagonal.sum(dim=-1, keepdim=True)
-    shift = -(4 * rtol**2 + rounding) * trace - kind.tiny
-    diagonal.add_(torch.where(seen, shift, trace.clamp_min(1)))  # unseen keys: a block of their own, far from singular
+    diagonal.add_(torch.where(seen, -shift * trace, trace.clamp_min(1)))  # unseen keys: a block of their own, far from singular
     return torch.linalg.cholesky_ex(gram)[1] == 0
 
 
@@ -63,20 +77,20 @@ def _float32_is_exact() -> bool:
 def column_space(value: Tensor, rtol: float) -> tuple[Tensor, Tensor, Tensor]:
     """An orthonormal basis Q = V R (problem, key, d_head), R (problem, d_head, d_head), and the rank (problem,).
 
-    By Cholesky where that is proven good enough, else by SVD. Columns beyond the rank are 0.
+    Rows of ``value`` that are not seen must be 0. By Cholesky where that is proven good enough, else by SVD; columns beyond
+    the rank are 0.
     """
     precise = value.double()
     if value.dtype == torch.float64:
         return _svd_column_space(precise, rtol)
     gram = precise.mT @ precise  # (problem, d_head, d_head)
-    inverse = _inverse_factor(gram)
     norm = gram.diagonal(dim1=-2, dim2=-1).sum(dim=-1).sqrt()  # ||V||_F
-    bound = norm * torch.linalg.vector_norm(inverse, dim=(-2, -1))  # NaN where the factorisation broke down
+    whitener = _inverse_factor(gram)
+    bound = norm * torch.linalg.vector_norm(whitener, dim=(-2, -1))  # NaN where the factorisation broke down
     proven = (bound < _PROVEN_CONDITION) & (bound * rtol < 1)
     easy = (bound < _EASY_CONDITION) & (norm > 1e-30) & (norm < 1e30)  # nothing over- or underflows
     # All or none: picking problems out costs more than the float32 product saves.
     factor = value.float() if _float32_is_exact() and bool(easy.all()) else precise
-    whitener = inverse.mT
     basis = (factor @ whitener.to(factor.dtype)).float()
     rank = torch.full_like(proven, value.shape[-1], dtype=torch.long)
     if not bool(proven.all()):
@@ -86,12 +100,20 @@ def column_space(value: Tensor, rtol: float) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _inverse_factor(gram: Tensor) -> Tensor:
-    """L^-1 of gram = L L^T; NaN where gram is not positive definite."""
-    factor, info = torch.linalg.cholesky_ex(gram)
-    if bool(info.any()):
-        factor[info != 0] = torch.nan
+    """R with R^T gram R = I, upper triangular; NaN where gram is not positive definite. Overwrites gram."""
+    if gram.device.type == "cpu":
+        from effective_attention.compiled.cholesky import inverse_factor
+
+        return inverse_factor(gram)
+    return _inverse_factor_by_torch(gram)
+
+
+def _inverse_factor_by_torch(gram: Tensor) -> Tensor:
+    """As ``compiled.cholesky.inverse_factor``, for any device."""
+    factor, info = torch.linalg.cholesky_ex(gram, upper=True)
+    factor = torch.where((info == 0)[:, None, None], factor, torch.nan)
     identity = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
-    return torch.linalg.solve_triangular(factor, identity.expand_as(gram), upper=False)
+    return torch.linalg.solve_triangular(factor, identity.expand_as(gram), upper=True)
 
 
 def _svd_column_space(value: Tensor, rtol: float) -> tuple[Tensor, Tensor, Tensor]:

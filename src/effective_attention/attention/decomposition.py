@@ -102,19 +102,31 @@ def decompose(
         >>> parts.rank.item(), parts.effective.shape == attention.shape
         (1, True)
     """
-    visible = _check(attention, value, mask, reading)
+    _check(attention, value, reading)
+    visible = None if mask is None else as_visible(mask, attention)
+    if visible is not None:
+        attention = attention * visible if reading == "exact" else attention  # several times faster than masked_fill
+    return split(attention, value, visible, reading=reading, rtol=rtol)
+
+
+def split(
+    attention: Float[Tensor, "batch head query key"],
+    value: Float[Tensor, "batch head key d_head"],
+    visible: Bool[Tensor, "batch heads queries key"] | None,
+    *,
+    reading: Reading = "exact",
+    rtol: float | None = None,
+) -> Decomposition:
+    """``decompose`` without its checks, for attention that is 0 already where it is hidden, and a mask from ``as_visible``."""
     tolerance = _default_rtol(value.dtype) if rtol is None else rtol
-    if visible is not None and visible.all():
-        visible = None
-    if reading == "padded":
-        effective, rank = _by_key_mask(attention, value, None, tolerance)
-        effective = effective if visible is None else effective * visible
-        return Decomposition(attention, value, effective, rank)
-    if visible is None:
-        return Decomposition(attention, value, *_by_key_mask(attention, value, None, tolerance))
-    attention = attention * visible  # several times faster than masked_fill
-    split = _by_key_mask if visible.shape[-2] == 1 else _by_query_mask
-    return Decomposition(attention, value, *split(attention, value, visible, tolerance))
+    batch, _, _, key = attention.shape
+    if reading == "padded" or visible is None:
+        every = torch.ones(batch, 1, key, dtype=torch.bool, device=value.device)
+        effective, rank = _by_key_mask(attention, value, every, tolerance)
+        return Decomposition(attention, value, effective if visible is None else effective * visible, rank)
+    if visible.shape[-2] == 1:
+        return Decomposition(attention, value, *_by_key_mask(attention, value, visible[:, :, 0], tolerance))
+    return Decomposition(attention, value, *_by_query_mask(attention, value, visible, tolerance))
 
 
 def _default_rtol(dtype: torch.dtype) -> float:
@@ -124,7 +136,7 @@ def _default_rtol(dtype: torch.dtype) -> float:
 # --- which keys are seen ---
 
 
-def _check(attention: Tensor, value: Tensor, mask: Tensor | None, reading: str) -> Tensor | None:
+def _check(attention: Tensor, value: Tensor, reading: str) -> None:
     if attention.ndim != 4 or value.ndim != 4:
         raise ValueError(
             f"attention and value must have 4 axes (batch, head, query, key) and (batch, head, key, d_head), "
@@ -139,11 +151,13 @@ def _check(attention: Tensor, value: Tensor, mask: Tensor | None, reading: str) 
         raise TypeError(f"attention and value must be floating point, got {attention.dtype} and {value.dtype}")
     if reading not in get_args(Reading):
         raise ValueError(f"reading must be one of {get_args(Reading)}, got {reading!r}")
-    return None if mask is None else _visible(mask, attention)
 
 
-def _visible(mask: Tensor, attention: Tensor) -> Bool[Tensor, "batch heads queries key"]:
-    """The mask as bool (batch, 1 or head, 1 or query, key), with a query axis only where queries differ."""
+def as_visible(mask: Tensor, attention: Tensor) -> Bool[Tensor, "batch heads queries key"] | None:
+    """The mask as bool (batch, 1 or head, 1 or query, key), with a query axis only where queries differ.
+
+    None where nothing is hidden.
+    """
     batch, head, query, key = attention.shape
     if mask.is_floating_point() and not ((mask == 0) | (mask == 1)).all():
         raise ValueError("mask must be bool or hold 0 and 1 only; turn an additive mask into one with `mask == 0`")
@@ -161,8 +175,10 @@ def _visible(mask: Tensor, attention: Tensor) -> Bool[Tensor, "batch heads queri
             f"mask must have shape (batch, key) = {(batch, key)}, (query, key), or broadcast to "
             f"{tuple(attention.shape)}, got {tuple(mask.shape)}"
         )
+    if bool(visible.all()):
+        return None
     first = visible[:, :, :1]
-    return first if bool((visible == first).all()) else visible
+    return first.expand(batch, -1, -1, -1) if bool((visible == first).all()) else visible.expand(batch, -1, -1, -1)
 
 
 # --- the split ---
@@ -170,35 +186,34 @@ def _visible(mask: Tensor, attention: Tensor) -> Bool[Tensor, "batch heads queri
 
 def _by_query_mask(attention: Tensor, value: Tensor, visible: Tensor, rtol: float) -> tuple[Tensor, Tensor]:
     """Each query's row over its own keys. If all keys together have full row rank, so has every subset of them."""
-    seen = visible.any(dim=-2, keepdim=True)  # (batch, 1 or head, 1, key)
+    seen = visible.any(dim=-2)  # (batch, 1 or head, key)
     _, rank = _by_key_mask(attention[:, :, :1], value, seen, rtol)
-    if bool((rank == seen.sum(dim=-1)[..., 0]).all()):
+    if bool((rank == seen.sum(dim=-1)).all()):
         return attention, rank
-    rows = [_by_key_mask(attention[:, :, q : q + 1], value, visible[:, :, q : q + 1], rtol)[0] for q in range(attention.shape[2])]
+    rows = [_by_key_mask(attention[:, :, q : q + 1], value, visible[:, :, q], rtol)[0] for q in range(attention.shape[2])]
     return torch.cat(rows, dim=2), rank
 
 
-def _by_key_mask(attention: Tensor, value: Tensor, visible: Tensor | None, rtol: float) -> tuple[Tensor, Tensor]:
-    """One set of visible keys, (batch, 1 or head, 1, key), for all queries of a head."""
+def _by_key_mask(attention: Tensor, value: Tensor, seen: Tensor, rtol: float) -> tuple[Tensor, Tensor]:
+    """One set of keys seen, (batch, 1 or head, key), for all queries of a head."""
     batch, head, _, key = attention.shape
-    if visible is None:
-        visible = torch.ones(batch, 1, 1, key, dtype=torch.bool, device=value.device)
-    else:
-        value = torch.where(visible.mT, value, 0)  # (batch, head, key, d_head)
-    seen = visible.expand(batch, head, 1, key).reshape(batch * head, key)
+    seen = seen.expand(batch, head, key).reshape(batch * head, key)
     flat, value = attention.flatten(0, 1), value.flatten(0, 1)  # (problem = batch * head, query or key, ...)
-    length = seen.sum(dim=-1)
-    rank, needs = length.clone(), ~has_full_row_rank(value, seen, rtol)
+    rank = seen.sum(dim=-1)
+    needs = ~has_full_row_rank(value, seen, rtol)
     if not bool(needs.any()):
         return attention, rank.view(batch, head)
     index = index_of(needs)
-    basis, whitener, rank[index] = column_space(value[index], rtol)
-    effective = _project(flat[index], value[index], basis, whitener)
+    value, length = value[index], rank[index].clone()
+    if not bool(seen[index].all()):
+        value = torch.where(seen[index, :, None], value, 0)
+    basis, whitener, rank[index] = column_space(value, rtol)
+    effective = _project(flat[index], value, basis, whitener)
+    full = rank[index] == length  # not proved, but found by SVD: then not even rounding may change A
+    if bool(full.any()):
+        effective = torch.where(full[:, None, None], flat[index], effective)
     if isinstance(index, Tensor):
         effective = flat.index_put((index,), effective)
-    full = needs & (rank == length)  # not proved, but found by SVD: then not even rounding may change A
-    if bool(full.any()):
-        effective = torch.where(full[:, None, None], flat, effective)
     return effective.view_as(attention), rank.view(batch, head)
 
 

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, PreTrainedModel
 from transformers.masking_utils import AttentionMaskInterface, eager_mask
 
-from effective_attention.attention.decomposition import Decomposition, Reading, decompose
+from effective_attention.attention.decomposition import Decomposition, Reading, as_visible, split
 
 AttentionKind = Literal["standard", "effective", "padded"]
 AttentionOutput = tuple[Tensor, Tensor]
@@ -47,6 +47,7 @@ class AttentionSwap:
     nontrivial: int = 0
     output_change: float = 0.0
     _sum: float = field(default=0.0, repr=False)
+    _mask: tuple[Tensor, Tensor | None] | None = field(default=None, repr=False, compare=False)
 
     @property
     def null_space_share(self) -> float:
@@ -205,8 +206,8 @@ def _decomposed_attention(
     _, weights = eager_function(module)(module, query, key, value[..., :0], attention_mask, **kwargs)
     groups = weights.shape[1] // value.shape[1]  # grouped-query attention: one value per query head; contiguous, as products want
     value = value.repeat_interleave(groups, dim=1)
-    visible = visible_keys(attention_mask, weights)
-    parts = decompose(weights, value, visible, reading=reading)
+    visible = _visible_once(attention_mask, weights)
+    parts = split(weights, value, visible, reading=reading)  # softmax has made hidden weights exactly 0
     _record(reading, parts, visible)
     output = parts.effective @ value  # (batch, head, query, d_value)
     return output.transpose(1, 2).contiguous(), parts.effective
@@ -247,6 +248,20 @@ def visible_keys(attention_mask: Tensor | None, weights: Tensor) -> Bool[Tensor,
     if visible.dtype != torch.bool:
         visible = visible > torch.finfo(visible.dtype).min / 2
     return visible | ~visible.any(dim=-1, keepdim=True)
+
+
+def _visible_once(attention_mask: Tensor | None, weights: Tensor) -> Bool[Tensor, "batch heads queries key"] | None:
+    """What ``split`` wants to know of the mask, read once for all the layers that are handed the same one."""
+    if attention_mask is None:
+        return None
+    record = _ACTIVE.get()[-1] if _ACTIVE.get() else None
+    if record is not None and record._mask is not None and record._mask[0] is attention_mask:
+        return record._mask[1]
+    visible = visible_keys(attention_mask, weights)
+    found = None if visible is None else as_visible(visible, weights)
+    if record is not None:
+        record._mask = (attention_mask, found)
+    return found
 
 
 def _real_queries(visible: Tensor | None, weights: Tensor) -> Bool[Tensor, "batch query"] | None:

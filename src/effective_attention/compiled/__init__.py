@@ -1,0 +1,1 @@
+"""Loops that neither PyTorch nor NumPy has, compiled by numba when first needed; the machine code is kept on disk."""
