@@ -58,8 +58,8 @@ def test_tasks(name: str) -> None:
     assert perfect == pytest.approx(dict.fromkeys(perfect, 1.0)), "a perfect prediction scores 1 by every metric of GLUE"
 
 
-def test_all_of_glue_but_ax() -> None:
-    assert {name for group, name in CHOICES if group == "task"} == GLUE
+def test_all_of_glue_but_ax_and_agreement() -> None:
+    assert {name for group, name in CHOICES if group == "task"} == GLUE | {"agreement"}
 
 
 @pytest.mark.parametrize(
@@ -67,13 +67,14 @@ def test_all_of_glue_but_ax() -> None:
     [
         ("minilm", "PretrainedEncoder", "minilm", True),
         ("bert_base", "PretrainedEncoder", "google-bert/bert-base-uncased", False),
-        ("tiny", "TinyEncoder", "tiny", True),
+        ("abnar", "RandomEncoder", "abnar", False),
+        ("tiny", "RandomEncoder", "tiny", True),
     ],
 )
 def test_models(name: str, kind: str, model: str, embedded: bool) -> None:
     encoder = instantiate(load("train", f"model={name}").model)
     assert (type(encoder).__name__, encoder.name, encoder.embedded) == (kind, model, embedded)
-    assert sum(group == "model" for group, _ in CHOICES) == 3
+    assert sum(group == "model" for group, _ in CHOICES) == 4
 
 
 @pytest.mark.parametrize("name", ["sample", "hub", "local"])
@@ -177,6 +178,27 @@ def test_the_papers_recipe_is_the_default() -> None:
     assert optimizer.defaults["lr"] == 5e-5
 
 
+def recipe_of(cfg: Any) -> tuple[float, float, float, int, int]:
+    return cfg.optimizer.lr, cfg.optimizer.weight_decay, cfg.warmup, cfg.trainer.max_epochs, cfg.data.batch_size
+
+
+def test_a_model_may_bring_its_own_recipe() -> None:
+    scratch = load("train", "task=agreement", "model=abnar")
+    assert (scratch.model.layers, scratch.model.heads, scratch.model.width) == (6, 8, 128)
+    assert recipe_of(scratch) == tuple(
+        scratch.recipe[name] for name in ("learning_rate", "weight_decay", "warmup", "epochs", "batch_size")
+    )
+    assert scratch.optimizer.lr > 5e-5
+    for other in ("minilm", "bert_base", "tiny"):
+        assert recipe_of(load("train", "task=agreement", f"model={other}")) == (5e-5, 0.0, 0.0, 3, 8)
+
+
+def test_each_part_of_a_recipe_can_be_overridden() -> None:
+    changes = ["optimizer.lr=1e-3", "optimizer.weight_decay=0.1", "warmup=0.5", "trainer.max_epochs=1", "data.batch_size=2"]
+    assert recipe_of(load("train", "model=abnar", *changes)) == (1e-3, 0.1, 0.5, 1, 2)
+    assert recipe_of(load("train", "model=abnar", "trainer=cpu", "recipe.epochs=9"))[3] == 9
+
+
 def test_evaluation_has_no_training_options() -> None:
     cfg = load("evaluate")
     assert cfg.checkpoint is None
@@ -196,7 +218,7 @@ def test_the_papers_protocol(command: str) -> None:
 
 def test_an_experiment_can_still_be_changed() -> None:
     cfg = load("train", "+experiment=paper", "data=sample", "model=tiny", "data.padding=longest")
-    assert (cfg.data.source._target_.split(".")[-1], cfg.model._target_.split(".")[-1]) == ("SampleSource", "TinyEncoder")
+    assert (cfg.data.source._target_.split(".")[-1], cfg.model._target_.split(".")[-1]) == ("SampleSource", "RandomEncoder")
     assert cfg.data.padding == "longest"
 
 

@@ -133,9 +133,10 @@ def _facts(task: Task, source: Source, encoder: Encoder, *, seed: int, checkpoin
     embedded = [name for name, is_so in (("model", encoder.embedded), ("data", source.name == "sample")) if is_so]
     facts["run/embedded"] = bool(embedded)
     if embedded:
+        real = f"task={task.name} data=local data.dir=<folder>" if task.loaders else f"+experiment=paper task={task.name}"
         facts["run/note"] = (
             f"embedded {' and '.join(embedded)}: a small demonstration, not the paper's setting; "
-            f"for the real thing: python train.py +experiment=paper task={task.name}"
+            f"for the real thing: python train.py {real}"
         )
     return facts
 

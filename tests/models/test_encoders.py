@@ -15,6 +15,7 @@ from effective_attention.errors import UserError
 from effective_attention.models import encoders
 from effective_attention.models.encoders import (
     PretrainedEncoder,
+    RandomEncoder,
     TinyEncoder,
     embedded_folder,
     empty_classifier,
@@ -212,7 +213,44 @@ def test_tiny_has_the_shape_it_was_given() -> None:
     assert (config.num_hidden_layers, config.num_attention_heads, config.hidden_size) == (3, 2, 8)
 
 
-@pytest.mark.parametrize("encoder", [TinyEncoder(layers=3), PretrainedEncoder("a/b", revision="c"), PretrainedEncoder("minilm")])
+def test_random_encoder_as_it_comes_is_tiny() -> None:
+    assert TinyEncoder is RandomEncoder
+    config = RandomEncoder().classifier(2).config
+    assert (config.hidden_size, config.intermediate_size, config.hidden_dropout_prob) == (32, 64, 0.1)
+    config = RandomEncoder(name="mine", width=16, widening=4, dropout=0.0).classifier(5).config
+    assert (config.hidden_size, config.intermediate_size, config.num_labels) == (16, 64, 5)
+    assert (config.hidden_dropout_prob, config.attention_probs_dropout_prob) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"layers": 0}, r"model\.layers must be a whole number, at least 1, got 0"),
+        ({"width": 2.5}, r"model\.width must be a whole number, at least 1, got 2\.5"),
+        ({"width": 10}, r"model\.width must be a multiple of model\.heads, got width 10 and 4 heads"),
+        ({"dropout": 1.0}, r"model\.dropout must be from 0 to below 1, got 1\.0"),
+    ],
+)
+def test_impossible_shapes_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message) as error:
+        RandomEncoder(**options).classifier(2)
+    assert one_line(error)
+
+
+def test_checkpoints_from_before_still_name_their_encoder() -> None:
+    old = {"name": "tiny", "layers": 3, "heads": 2, "width": 8}
+    assert encoder_from_dict(old) == RandomEncoder(layers=3, heads=2, width=8)
+
+
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        RandomEncoder(layers=3),
+        RandomEncoder("abnar", layers=6, heads=8, width=128, widening=4, embedded=False),
+        PretrainedEncoder("a/b", revision="c"),
+        PretrainedEncoder("minilm"),
+    ],
+)
 def test_round_trip_through_a_dict(encoder: Any) -> None:
     assert encoder_from_dict(encoder.to_dict()) == encoder
 

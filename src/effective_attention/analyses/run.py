@@ -18,7 +18,7 @@ from effective_attention.analyses.base import Analysis, Context
 from effective_attention.attention.decomposition import Reading
 from effective_attention.attention.trace import Trace, trace
 from effective_attention.data.datamodule import Batch, EncodedSplit, LengthBucketSampler, Padding, TextDataModule, rank_and_world
-from effective_attention.data.tagging import Annotated
+from effective_attention.data.tagging import Annotated, token_roles
 from effective_attention.errors import UserError
 
 Factory = Callable[[Context], Analysis]
@@ -73,7 +73,15 @@ class Subject:
             span = self.annotated.span(index)
             for number, name in enumerate(_TOKEN_FACTS):
                 facts[number, row, : span.stop - span.start] = getattr(self.annotated, name)[span]
-        return dict(zip(_TOKEN_FACTS, torch.from_numpy(facts).to(self.device), strict=True))
+        tokens = dict(zip(_TOKEN_FACTS, torch.from_numpy(facts).to(self.device), strict=True))
+        examples = self.split.examples
+        if examples.marks is not None:
+            texts, marks = zip(*((examples.texts[index], examples.marks[index]) for index in indices), strict=True)
+            roles = np.full((len(indices), width), -1, dtype=np.int64)
+            for row, found in enumerate(token_roles(texts, marks, self.datamodule.tokenizer, self.datamodule.max_length)):
+                roles[row, : len(found)] = found
+            tokens["role"] = torch.from_numpy(roles).to(self.device)
+        return tokens
 
 
 def _to(batch: Batch, device: torch.device) -> Batch:

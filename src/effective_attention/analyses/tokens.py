@@ -2,6 +2,7 @@
 
 ``Trace.tokens`` holds, for each token, -1 on padding: ``kind`` (index into ``KINDS``), ``upos`` (index into ``UPOS``, -1 where
 there is no tagger or no word), ``word`` (number of its word in the example) and ``first`` (1 on the first sub-token of a word).
+Where the data marks words (``task=agreement`` does) there is ``role`` too, an index into ``ROLES``.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from effective_attention.data.tables import Row, Table
+from effective_attention.data.tables import Marks, Row, Table
 from effective_attention.data.tasks import LABEL, Task
 from effective_attention.errors import UserError
 
@@ -24,12 +24,14 @@ class Examples:
         labels: Class ids in the hub's order, or scores.
         source: Where they came from, for the console and the report.
         skipped_rows: Rows left out because they were broken; 0 unless the user asked for that.
+        marks: The words that decide each example, where the source knows them for all.
     """
 
     texts: list[tuple[str, ...]]
     labels: list[int] | list[float]
     source: str
     skipped_rows: int = 0
+    marks: list[Marks] | None = None
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -38,7 +40,8 @@ class Examples:
         """At most ``count`` examples, evenly spread in their order: files are often sorted by source, label or length."""
         places = [number * len(self) // count for number in range(count)] if count < len(self) else range(len(self))
         texts, labels = [self.texts[place] for place in places], [self.labels[place] for place in places]
-        return replace(self, texts=texts, labels=labels)
+        marks = None if self.marks is None else [self.marks[place] for place in places]
+        return replace(self, texts=texts, labels=labels, marks=marks)
 
 
 class _BrokenRowError(Exception):
@@ -66,6 +69,7 @@ def read_examples(
     text_columns = [columns[column] for column in task.text_columns]
     texts: list[tuple[str, ...]] = []
     labels: list[Any] = []
+    marks: list[Marks | None] = []
     skipped = 0
     label_of = _label_reader(task)
     for row in table.rows:
@@ -77,9 +81,11 @@ def read_examples(
             skipped += 1
             continue
         labels.append(_label(table, row, columns[LABEL], label_of))
+        marks.append(row.marks)
     if not texts:
         raise UserError(f"{table.place}: no examples in it" + (f" ({skipped} broken rows left out)" if skipped else ""))
-    return Examples(texts, labels, source, skipped)
+    known = [mark for mark in marks if mark is not None]
+    return Examples(texts, labels, source, skipped, known if len(known) == len(texts) else None)
 
 
 def _at(table: Table, row: Row) -> str:

@@ -28,6 +28,9 @@ class SampleSource:
 
     def load(self, task: Task, split: str) -> Examples:
         split = task.split_name(split)
+        load = task.loader(self.name)
+        if load is not None:
+            return load(task, split)
         resource = files("effective_attention.data") / "sample" / task.name / f"{split}.jsonl"
         if not resource.is_file():
             raise UserError(
@@ -131,6 +134,9 @@ class LocalSource:
 
     def load(self, task: Task, split: str) -> Examples:
         try:
+            load = task.loader(self.name)
+            if load is not None:
+                return load(task, task.split_name(split), dir=self.dir, skip_broken_rows=self.skip_broken_rows)
             path = find_file(self.dir, task, task.split_name(split))
             return read_examples(
                 read_table(path, tsv_header=task.tsv_header),

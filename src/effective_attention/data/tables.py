@@ -17,12 +17,26 @@ from effective_attention.errors import UserError, first_line
 
 
 @dataclass(frozen=True)
+class Marks:
+    """Which words of an example's first text a model should go by, each as (first character, one past the last).
+
+    Attributes:
+        subject: The word that decides the label.
+        attractors: Words that speak for another label; empty where there are none, or the source does not tell.
+    """
+
+    subject: tuple[int, int]
+    attractors: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True)
 class Row:
-    """One row. ``problem`` says why it could not be taken apart; its cells are then empty."""
+    """One row. ``problem`` says why it could not be taken apart; its cells are then empty. ``marks``: where they are known."""
 
     number: int
     cells: Mapping[str, Any]
     problem: str | None = None
+    marks: Marks | None = None
 
 
 @dataclass(frozen=True)

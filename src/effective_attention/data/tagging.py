@@ -20,13 +20,17 @@ from transformers import PreTrainedTokenizerBase as Tokenizer
 
 from effective_attention.data.cache import read_arrays, write_arrays
 from effective_attention.data.encoding import encoding_key
+from effective_attention.data.tables import Marks
 from effective_attention.data.tagger.alignment import CUT_AWAY, KINDS, NO_WORD, Arrays, align, join_words, special_kinds
 from effective_attention.data.tagger.pipelines import UPOS, EmbeddedTagger, SpacyTagger, TaggedText, Tagger
 
 __all__ = [
-    "CUT_AWAY", "KINDS", "NO_WORD", "UPOS", "Annotated", "EmbeddedTagger", "SpacyTagger", "TaggedText", "Tagger", "annotate",
+    "CUT_AWAY", "KINDS", "NO_WORD", "ROLES", "UPOS", "Annotated", "EmbeddedTagger", "SpacyTagger", "TaggedText", "Tagger",
+    "annotate", "token_roles",
 ]  # fmt: skip
 
+ROLES = ("other", "subject", "attractor")
+"""What a token of a marked word is to the answer; see `tables.Marks`."""
 _CHUNK = 1000  # examples at a time: bounds memory, and is the step of the progress bar
 
 
@@ -93,6 +97,29 @@ def annotate(
     annotated = _annotate(texts, tokenizer, max_length, tagger, progress)
     write_arrays(path, _arrays(annotated), "annotation")
     return annotated
+
+
+def token_roles(
+    texts: Sequence[tuple[str, ...]], marks: Sequence[Marks], tokenizer: Tokenizer, max_length: int
+) -> list[NDArray[np.int64]]:
+    """The role of each sub-token of each example, an index into `ROLES`: that of the marked word it shares a character with.
+
+    Every sub-token of a marked word has its role; what was cut away at ``max_length`` has none. Fast enough to be asked batch by
+    batch, so nothing is kept.
+    """
+    columns = [list(column) for column in zip(*texts, strict=True)]
+    batch = tokenizer(*columns, truncation="longest_first", max_length=max_length)
+    return [_roles(encoding, mark) for encoding, mark in zip(batch.encodings, marks, strict=True)]
+
+
+def _roles(encoding: Any, marks: Marks) -> NDArray[np.int64]:
+    roles = np.zeros(len(encoding.ids), dtype=np.int64)
+    in_text = np.array([text == 0 for text in encoding.sequence_ids])  # marks are of the first text
+    starts, ends = np.array(encoding.offsets).T
+    for role, spans in ((2, marks.attractors), (1, (marks.subject,))):
+        for start, end in spans:
+            roles[in_text & (starts < end) & (ends > start)] = role
+    return roles
 
 
 def _annotate(

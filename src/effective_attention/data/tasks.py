@@ -5,7 +5,7 @@ The files ``conf/task/*.yaml`` are the registry; nothing here knows a task by na
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,7 @@ class Task:
         eval_splits: Labelled splits to evaluate on; the first is what "validation" means.
         tsv_renamed: The hub's column name → the classic TSV file's, for the columns whose names differ.
         tsv_header: Column names of TSV files that have no header line (CoLA); ``None`` where the first line is the header.
+        loaders: Source's name → ``_target_`` config of a function that loads the task there in its own way; see ``loader``.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Task:
     eval_splits: Sequence[str] = ("validation",)
     tsv_renamed: Mapping[str, str] = field(default_factory=dict)
     tsv_header: Sequence[str] | None = None
+    loaders: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("text_columns", "labels", "label_range", "eval_splits", "tsv_header"):
@@ -55,6 +57,7 @@ class Task:
             self._set(name, None if value is None else tuple(value))
         self._set("metrics", {name: dict(config) for name, config in self.metrics.items()})
         self._set("tsv_renamed", dict(self.tsv_renamed))
+        self._set("loaders", {source: dict(config) for source, config in self.loaders.items()})
         _check(self)
 
     def _set(self, name: str, value: object) -> None:
@@ -81,6 +84,14 @@ class Task:
     def split_name(self, split: str) -> str:
         """The hub's name of a split: plain "validation" is the first evaluation split (MNLI has two)."""
         return self.eval_splits[0] if split == "validation" else split
+
+    def loader(self, source: str) -> Callable[..., Any] | None:
+        """How this task is loaded from a source, called with the task, the split and the source's options; None: as GLUE is."""
+        if source not in self.loaders:
+            return None
+        from hydra.utils import instantiate
+
+        return instantiate(self.loaders[source], _partial_=True, _convert_="all")
 
     def build_metrics(self) -> MetricCollection:
         """Fresh metrics, so that two evaluations never share a state."""

@@ -1,6 +1,7 @@
 """Where a model's weights and tokenizer come from: the embedded package, the hub, a folder, or a random generator.
 
-Every encoder answers two calls, ``tokenizer()`` and ``classifier(num_outputs)``, so that nothing downstream knows the difference.
+Every encoder answers the same calls, ``tokenizer()``, ``classifier(num_outputs)`` and ``masked_lm()``, so that nothing downstream
+knows the difference.
 """
 
 from __future__ import annotations
@@ -11,9 +12,16 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer, BertConfig, PreTrainedModel
+from transformers import (
+    AutoConfig,
+    AutoModelForMaskedLM,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    BertConfig,
+    PreTrainedModel,
+)
 from transformers import PreTrainedTokenizerBase as Tokenizer
 
 from effective_attention.errors import UserError, first_line
@@ -56,6 +64,16 @@ class PretrainedEncoder:
             log.warning("model %s lacks %d of the encoder's weights, they start random: %s ...", self.name, count, missing[0])
         return model
 
+    def masked_lm(self) -> PreTrainedModel:
+        """The encoder with its masked-language-model head, which many checkpoints do not have."""
+        model, loading = self._load(AutoModelForMaskedLM, output_loading_info=True)
+        if loading["missing_keys"]:
+            raise UserError(
+                f"model {self.name} has no masked-language-model head (its checkpoint lacks {min(loading['missing_keys'])}); "
+                f"add model=bert_base or model.name=<hub id or folder>"
+            )
+        return model
+
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
@@ -70,39 +88,70 @@ class PretrainedEncoder:
 
 
 @dataclass(frozen=True)
-class TinyEncoder:
-    """A random BERT for tests and dry runs: it learns nothing worth knowing, in no time. Tokenizer of the embedded model."""
+class RandomEncoder:
+    """A BERT that starts from random weights, with the embedded model's tokenizer.
+
+    As it comes it is tiny, for tests and dry runs: it learns nothing worth knowing, in no time.
+
+    Attributes:
+        name: What results call it.
+        layers: Number of layers.
+        heads: Heads a layer.
+        width: Of the hidden states.
+        widening: Width of the feed-forward layers, in widths.
+        dropout: Of hidden states and attention, while training.
+        embedded: Whether results are to be called a demonstration.
+    """
 
     name: str = "tiny"
     layers: int = 2
     heads: int = 4
     width: int = 32
-    embedded: ClassVar[bool] = True
+    widening: int = 2
+    dropout: float = 0.1
+    embedded: bool = True
 
     def tokenizer(self) -> Tokenizer:
         return PretrainedEncoder(EMBEDDED_NAME).tokenizer()
 
     def classifier(self, num_outputs: int) -> PreTrainedModel:
+        self._check()
         config = BertConfig(
             num_hidden_layers=self.layers,
             num_attention_heads=self.heads,
             hidden_size=self.width,
-            intermediate_size=2 * self.width,
+            intermediate_size=self.widening * self.width,
+            hidden_dropout_prob=self.dropout,
+            attention_probs_dropout_prob=self.dropout,
             num_labels=num_outputs,
         )
         return AutoModelForSequenceClassification.from_config(config)
 
+    def masked_lm(self) -> PreTrainedModel:
+        """As random as the rest."""
+        return AutoModelForMaskedLM.from_config(self.classifier(2).config)
+
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
+    def _check(self) -> None:
+        for name in ("layers", "heads", "width", "widening"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 1:
+                raise UserError(f"model.{name} must be a whole number, at least 1, got {value!r}")
+        if self.width % self.heads:
+            raise UserError(f"model.width must be a multiple of model.heads, got width {self.width} and {self.heads} heads")
+        if not 0 <= self.dropout < 1:
+            raise UserError(f"model.dropout must be from 0 to below 1, got {self.dropout!r}")
 
-Encoder = PretrainedEncoder | TinyEncoder
+
+TinyEncoder = RandomEncoder  # as it comes: tiny
+Encoder = PretrainedEncoder | RandomEncoder
 
 
 def encoder_from_dict(options: dict[str, Any]) -> Encoder:
     """The inverse of ``to_dict``. Never through ``_target_``: what a checkpoint says must not decide what code runs."""
-    made: Encoder = TinyEncoder(**options) if options["name"] == TinyEncoder.name else PretrainedEncoder(**options)
-    return made
+    return RandomEncoder(**options) if "layers" in options else PretrainedEncoder(**options)
 
 
 def empty_classifier(config: dict[str, Any]) -> PreTrainedModel:
