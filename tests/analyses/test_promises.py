@@ -12,7 +12,11 @@ import torch
 import torch.multiprocessing as processes
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
-SLOW = {"head_ablation": ["analysis.head_ablation.limit=null"], "patterns": ["analysis.patterns.maps=40"]}
+SLOW = {
+    "head_ablation": ["analysis.head_ablation.limit=null"],
+    "patterns": ["analysis.patterns.maps=40"],
+    "faithfulness": ["analysis.faithfulness.limit=3", "analysis.faithfulness.steps=2", "analysis.faithfulness.shares=[0.2]"],
+}
 
 
 def factories(*names: str):
@@ -29,7 +33,9 @@ def factories(*names: str):
     return {name: made[name] for name in names} if names else made
 
 
-NAMES = sorted(path.stem for path in (CONF / "analysis").glob("*.yaml") if path.stem not in ("none", "paper", "all"))
+# pronouns is about one sentence of the user's with a gap, so it is not part of all; tests/analyses/test_pronouns.py
+APART = ("none", "paper", "all", "pronouns")
+NAMES = sorted(path.stem for path in (CONF / "analysis").glob("*.yaml") if path.stem not in APART)
 STREAMING = [name for name in NAMES if name != "timing"]
 
 
@@ -40,11 +46,15 @@ def tables(subject, context, *names: str) -> dict[str, pd.DataFrame]:
 
 
 def assert_same(one: pd.DataFrame, other: pd.DataFrame) -> None:
+    tolerance = 2e-6
+    if "measure" in one:  # faithfulness: costs are the machine's, and rounding decides the rank of scores that are all but equal
+        one, other = (table[table["measure"] != "milliseconds"] for table in (one, other))
+        tolerance = 2e-2
     numbers = [column for column in one if one[column].dtype.kind == "f"]
     assert len(one) > 0
     pd.testing.assert_frame_equal(one.drop(columns=numbers), other.drop(columns=numbers))
     for column in numbers:
-        np.testing.assert_allclose(one[column], other[column], rtol=1e-4, atol=2e-6, err_msg=column)
+        np.testing.assert_allclose(one[column], other[column], rtol=1e-4, atol=tolerance, err_msg=column)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,244 @@
+"""Which explanation is faithful to the model?
+
+Abnar & Zuidema (2020), Tables 1 to 3: Spearman's correlation of the attention of [CLS] (raw, rolled out, as flow; layer by
+layer) with what tokens are worth by two other measures: how the probability of the correct class changes when a token is blanked,
+and the gradient at the input. Beside them every other method we offer, on the same examples, and on effective attention as well.
+
+Agreeing with another estimate is no proof, so two measures ask the model itself (ERASER, DeYoung et al. 2020): how much
+probability is lost without the tokens a method ranks highest (``comprehensiveness``, more is better), and how much with these
+alone (``sufficiency``, less is better), averaged over several shares of tokens. And where the data knows which word decides, as
+the grammar of ``task=agreement`` does, ``subject_first`` is the share of sentences in which it outranks every attractor.
+
+Conventions. The correct class is explained (a regression's score is). Padding is left out of every ranking, and so are delimiters
+unless asked for: the paper's raw attention and rollout differ in the first layer, so [CLS] itself must have been in its ranking.
+Correlations compare absolute scores; erasure takes the tokens that speak for the class first, so signed scores. ``std`` is over
+examples, as in the paper; ``low`` and ``high`` are a 95 % bootstrap interval of the mean. An example that cannot be ranked (one
+word, or the same score for all) is left out of that mean; ``count`` says how many were in. ``milliseconds`` an example come on
+top of the forward pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, get_args
+
+import pandas as pd
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from effective_attention.analyses.base import Analysis, Context, sample
+from effective_attention.analyses.flow import flows
+from effective_attention.analyses.graph import Convention
+from effective_attention.analyses.ranking import bootstrap, spearman
+from effective_attention.analyses.tokens import of_kind
+from effective_attention.attention.trace import Trace
+from effective_attention.data.tagging import ROLES
+from effective_attention.errors import UserError
+from effective_attention.explanations.asked import Asked
+from effective_attention.explanations.erasure import erasure
+from effective_attention.explanations.methods import ATTENTION_METHODS, PARTS, TOKEN_METHODS, Explanation, Settings, explain
+from effective_attention.explanations.variants import blank_id
+
+SUBJECT, ATTRACTOR = ROLES.index("subject"), ROLES.index("attractor")
+RANKED = ("spearman_blank_out", "spearman_gradients", "subject_first")
+ERASED = ("comprehensiveness", "sufficiency")
+_REFERENCE = {"spearman_blank_out": "blank_out", "spearman_gradients": "input_gradient"}
+
+
+class Column(NamedTuple):
+    """One number per example."""
+
+    attention: str | None
+    method: str
+    layer: int | None
+    measure: str
+
+
+def subject_first(scores: Float[Tensor, "batch layer key"], role: Int[Tensor, "batch key"]) -> Float[Tensor, "batch layer"]:
+    """1 where the subject's best sub-token outranks every attractor's, else 0; NaN where the example lacks one of them."""
+    best = [torch.where((role == which)[:, None], scores, -torch.inf).amax(dim=-1) for which in (SUBJECT, ATTRACTOR)]
+    there = torch.isfinite(best[0]) & torch.isfinite(best[1])
+    return torch.where(there, (best[0] > best[1]).double(), torch.nan)
+
+
+class Faithfulness(Analysis):
+    """Table: attention, method, layer, measure, value, std, low, high, count; ``layer`` is missing where a method has none.
+
+    Args:
+        context: The model, the split and the task.
+        limit: How many random examples; None: all.
+        row: The token whose attention is read; 0 is [CLS].
+        residual: Weight of the residual connection in rollout and flow.
+        convention: What becomes of negative weights: ``absolute`` or ``positive``.
+        steps: Of integrated gradients.
+        shares: Of the tokens that are erased.
+        erase: ``delete`` tokens, as ERASER does, or ``blank`` them.
+        delimiters: Rank [CLS] and [SEP] too. They are never erased.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        *,
+        limit: int | None = 100,
+        row: int = 0,
+        residual: float = 0.5,
+        convention: str = "absolute",
+        steps: int = 32,
+        shares: Sequence[float] = (0.01, 0.05, 0.1, 0.2, 0.5),
+        erase: str = "delete",
+        delimiters: bool = False,
+    ) -> None:
+        super().__init__(context)
+        _check(context, limit=limit, row=row, residual=residual, convention=convention, steps=steps, shares=shares, erase=erase)
+        self.settings = Settings(blank_id(context.tokenizer), row, residual, convention, steps, context.seed)  # type: ignore[arg-type]
+        self.shares, self.erase, self.delimiters = tuple(shares), erase, delimiters
+        flows(torch.ones(1, context.layers, 2, 2) / 2, torch.ones(1, 2, dtype=torch.bool))  # compiled here, not while it is timed
+        self.used = sample(context, limit)
+        self.columns = list(_columns(context.layers))
+        self.add_sum("values", int(self.used.sum()), len(self.columns))
+        self.add_sum("filled", int(self.used.sum()))
+        self.add_sum("seconds", len(_league()))
+
+    def update(self, trace: Trace) -> None:
+        chosen = self.used[trace.inputs["index"].cpu()].to(trace.mask.device)
+        if not bool(chosen.any()):
+            return
+        trace = _only(trace, chosen)
+        words = (of_kind(trace, "word") | of_kind(trace, "punctuation")) & trace.mask
+        ranked = trace.mask if self.delimiters else words
+        asked = Asked(trace, _target(trace))
+        explanations = list(explain(asked, ranked, self.settings))
+        self.seconds += torch.tensor([explanation.seconds for explanation in explanations], device=self.seconds.device)
+        found = {**_ranked(trace, explanations, ranked), **self._erased(asked, explanations, words)}
+        slots = (self.used.cumsum(dim=0) - 1)[trace.inputs["index"].cpu()].to(self.values.device)
+        self.values[slots] = torch.stack([found[column] for column in self.columns], dim=-1).to(self.values)
+        self.filled[slots] = 1
+
+    def _erased(self, asked: Asked, explanations: list[Explanation], words: Tensor) -> dict[Column, Tensor]:
+        scores = torch.stack([explanation.scores[:, -1].double() for explanation in explanations])  # (method, batch, key)
+        unknown = self.settings.unknown
+        both = erasure(asked, scores, ~words, shares=self.shares, how=self.erase, unk_id=unknown)  # type: ignore[arg-type]
+        found = {}
+        for number, explanation in enumerate(explanations):
+            layer = None if explanation.attention is None else self.context.layers - 1
+            for measure, values in zip(ERASED, both, strict=True):
+                found[Column(explanation.attention, explanation.method, layer, measure)] = values[number]
+        return found
+
+    def compute(self) -> pd.DataFrame:
+        values = self.values[self.filled > 0].cpu()
+        count = (~values.isnan()).sum(dim=0)
+        low, high = bootstrap(values, seed=self.context.seed) if len(values) else (torch.nan * count, torch.nan * count)
+        mean = values.nanmean(dim=0)
+        spread = ((values - mean).square().nansum(dim=0) / (count - 1).clamp_min(1)).sqrt()
+        table = pd.DataFrame(self.columns)
+        for name, numbers in (("value", mean), ("std", spread), ("low", low), ("high", high), ("count", count)):
+            table[name] = numbers.numpy()
+        table = pd.concat([table[table["count"] > 0], self._costs()], ignore_index=True)
+        table["layer"] = table["layer"].astype("Int64")
+        return table
+
+    def _costs(self) -> pd.DataFrame:
+        examples = int((self.filled > 0).sum())
+        rows = [
+            {"attention": attention, "method": method, "layer": None, "measure": "milliseconds", "value": 1000 * float(spent)}
+            for (attention, method), spent in zip(_league(), (self.seconds / max(examples, 1)).tolist(), strict=True)
+        ]
+        return pd.DataFrame(rows).assign(std=float("nan"), low=float("nan"), high=float("nan"), count=examples)
+
+
+# --- which numbers there are ---
+
+
+def _league() -> list[tuple[str | None, str]]:
+    """(attention, method) in the order in which ``explain`` gives them."""
+    return [
+        *((attention, method) for attention in PARTS for method in ATTENTION_METHODS),
+        *((None, m) for m in TOKEN_METHODS),
+    ]
+
+
+def _columns(layers: int) -> list[Column]:
+    found = []
+    for attention, method in _league():
+        every: list[int | None] = [None] if attention is None else list(range(layers))
+        ranked = [measure for measure in RANKED if _REFERENCE.get(measure) != method]  # nothing is compared with itself
+        found += [Column(attention, method, layer, measure) for measure in ranked for layer in every]
+        found += [Column(attention, method, every[-1], measure) for measure in ERASED]
+    return found
+
+
+def _ranked(trace: Trace, explanations: list[Explanation], chosen: Bool[Tensor, "batch key"]) -> dict[Column, Tensor]:
+    """The measures that compare rankings, (batch,) each."""
+    by_name = {
+        explanation.method: explanation.scores[:, 0].abs() for explanation in explanations if explanation.attention is None
+    }
+    role = trace.tokens.get("role", torch.zeros_like(trace.inputs["input_ids"]))
+    found = {}
+    for explanation in explanations:
+        scores = explanation.scores.abs().double()  # (batch, layer, key)
+        measured = {
+            measure: spearman(scores, by_name[reference].double()[:, None], chosen[:, None])
+            for measure, reference in _REFERENCE.items()
+        }
+        measured["subject_first"] = subject_first(scores, role)
+        for measure, values in measured.items():
+            for layer in range(values.shape[1]):
+                place = None if explanation.attention is None else layer
+                found[Column(explanation.attention, explanation.method, place, measure)] = values[:, layer]
+    return found
+
+
+# --- the examples ---
+
+
+def _only(trace: Trace, chosen: Bool[Tensor, batch]) -> Trace:
+    """Some examples of a traced batch; what other analyses made of it is not kept, so that the cost of a method is all of it."""
+    layers = []
+    for layer in trace.layers:
+        visible = layer.visible
+        if visible is not None:
+            visible = visible.expand(len(chosen), -1, -1, -1)[chosen]
+        layers.append(replace(layer, attention=layer.attention[chosen], value=layer.value[chosen], visible=visible))
+    return Trace(
+        trace.model,
+        {name: value[chosen] for name, value in trace.inputs.items()},
+        tuple(layers),
+        tuple(hidden[chosen] for hidden in trace.hidden),
+        trace.logits[chosen],
+        {name: value[chosen] for name, value in trace.tokens.items()},
+    )
+
+
+def _target(trace: Trace) -> Int[Tensor, batch]:
+    labels = trace.inputs["labels"]
+    return torch.zeros_like(labels, dtype=torch.long) if trace.logits.shape[-1] == 1 else labels.long()
+
+
+def _check(context: Context, *, convention: Any, erase: Any, **options: Any) -> None:
+    if context.task is None:
+        raise UserError("analysis faithfulness needs a task: it explains the correct answer")
+    wrong = {
+        "limit": (options["limit"] is None or _whole(options["limit"], 1), "at least 1, or null for all"),
+        "row": (_whole(options["row"], 0) and options["row"] < context.max_length, f"from 0 to {context.max_length - 1}"),
+        "residual": (isinstance(options["residual"], int | float) and 0 <= options["residual"] <= 1, "from 0 to 1"),
+        "steps": (_whole(options["steps"], 1), "at least 1"),
+        "shares": (_are_shares(options["shares"]), "numbers above 0, up to 1"),
+        "convention": (convention in get_args(Convention), f"one of {', '.join(get_args(Convention))}"),
+        "erase": (erase in ("delete", "blank"), "delete or blank"),
+    }
+    given = {**options, "convention": convention, "erase": erase}
+    for name, (good, wanted) in wrong.items():
+        if not good:
+            raise UserError(f"analysis.faithfulness.{name} must be {wanted}, got {given[name]!r}")
+
+
+def _whole(value: Any, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _are_shares(values: Any) -> bool:
+    return len(values) > 0 and all(isinstance(value, int | float) and 0 < value <= 1 for value in values)

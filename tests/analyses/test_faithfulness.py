@@ -1,0 +1,171 @@
+"""The league table against loops over single examples, gold subjects by hand, a regression task, and what may not be asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy import stats
+
+from effective_attention.analyses.base import ATTENTIONS
+from effective_attention.analyses.faithfulness import Faithfulness, subject_first
+from effective_attention.analyses.run import analyse, describe
+from effective_attention.errors import UserError
+from effective_attention.explanations.methods import ATTENTION_METHODS, TOKEN_METHODS
+
+
+@pytest.fixture(scope="module")
+def table(subject: Any, context: Any) -> pd.DataFrame:
+    return analyse(subject, {"faithfulness": Faithfulness(context, limit=None, steps=4)})["faithfulness"]
+
+
+def value(table: pd.DataFrame, method: str, measure: str, attention: str | None = None, layer: int | None = None) -> pd.Series:
+    rows = table[(table["method"] == method) & (table["measure"] == measure)]
+    rows = rows[rows["attention"].isna() if attention is None else rows["attention"] == attention]
+    rows = rows if layer is None else rows[rows["layer"] == layer]
+    assert len(rows) == 1
+    return rows.iloc[0]
+
+
+def words_of(one: Any) -> Any:
+    return ((one.tokens["kind"] == 0) | (one.tokens["kind"] == 1))[0].numpy()
+
+
+def probability(subject: Any, inputs: Any, label: int) -> float:
+    with torch.no_grad():
+        given = {name: tensor for name, tensor in inputs.items() if name not in ("labels", "index")}
+        return float(subject.model(**given).logits.softmax(dim=-1)[0, label])
+
+
+def blanked(subject: Any, one: Any) -> Any:
+    """Each word replaced by [UNK] in turn: the loss of probability of the correct class."""
+    label, unknown = int(one.inputs["labels"][0]), subject.datamodule.tokenizer.unk_token_id
+    losses = []
+    for place in np.flatnonzero(words_of(one)):
+        ids = one.inputs["input_ids"].clone()
+        ids[0, place] = unknown
+        losses.append(probability(subject, one.inputs, label) - probability(subject, {**one.inputs, "input_ids": ids}, label))
+    return np.array(losses)
+
+
+def test_every_method_and_measure_is_there(table: pd.DataFrame, context: Any) -> None:
+    league = table[table["measure"] == "comprehensiveness"]
+    assert set(league["method"]) == {*ATTENTION_METHODS, *TOKEN_METHODS}
+    assert len(league) == len(ATTENTIONS) * len(ATTENTION_METHODS) + len(TOKEN_METHODS)
+    layered = table[(table["measure"] == "spearman_blank_out") & table["attention"].notna()]
+    assert len(layered) == len(ATTENTIONS) * len(ATTENTION_METHODS) * context.layers
+    assert "subject_first" not in set(table["measure"])  # these texts have no gold subject
+    costs = table[table["measure"] == "milliseconds"]
+    assert len(costs) == len(league)
+    assert (costs["value"] >= 0).all()
+    assert (costs["value"] > 0).any()
+    assert (table["low"].dropna() <= table["value"][table["low"].notna()] + 1e-12).all()
+    assert (table["high"].dropna() >= table["value"][table["high"].notna()] - 1e-12).all()
+
+
+def test_raw_attention_against_blank_out(table: pd.DataFrame, subject: Any, singles: list[Any]) -> None:
+    for layer in range(2):
+        rows = []
+        for one in singles:
+            weights = one.layers[layer].attention[0].mean(dim=0)[0].numpy()[words_of(one)]
+            rows.append(stats.spearmanr(weights, np.abs(blanked(subject, one))).statistic)
+        got = value(table, "raw", "spearman_blank_out", "standard", layer)
+        assert got["value"] == pytest.approx(np.mean(rows), abs=1e-2)  # a random model has near ties, which rounding orders
+        assert got["std"] == pytest.approx(np.std(rows, ddof=1), abs=1e-2)
+        assert got["count"] == len(singles)
+
+
+def test_comprehensiveness_of_blank_out(table: pd.DataFrame, subject: Any, singles: list[Any]) -> None:
+    wanted = []
+    for one in singles:
+        label, places, losses = int(one.inputs["labels"][0]), np.flatnonzero(words_of(one)), blanked(subject, one)
+        drops = []
+        for share in (0.01, 0.05, 0.1, 0.2, 0.5):
+            top = places[np.argsort(-losses, kind="stable")[: max(1, int(np.ceil(share * len(places) - 1e-9)))]]
+            keep = np.setdiff1d(np.arange(len(one.inputs["input_ids"][0])), top)
+            rest = {name: tensor[:, keep] for name, tensor in one.inputs.items() if tensor.ndim == 2}
+            drops.append(probability(subject, one.inputs, label) - probability(subject, rest, label))
+        wanted.append(np.mean(drops))
+    got = value(table, "blank_out", "comprehensiveness")
+    assert got["value"] == pytest.approx(np.mean(wanted), abs=1e-4)
+
+
+def test_a_sample_is_the_same_examples_however_they_are_batched(make_subject: Any) -> None:
+    found = []
+    for size in (1, 4):
+        small = make_subject(batch_size=size, examples=6)
+        context = describe(small, seed=3, task=small.datamodule.task)
+        made = analyse(small, {"faithfulness": Faithfulness(context, limit=3, steps=2)})["faithfulness"]
+        found.append(made[made["measure"] != "milliseconds"])
+        assert set(made["count"]) == {3}
+    np.testing.assert_allclose(found[0]["value"], found[1]["value"], atol=1e-2)
+
+
+def test_delimiters_may_be_ranked_too(subject: Any, context: Any, singles: list[Any]) -> None:
+    made = analyse(subject, {"faithfulness": Faithfulness(context, limit=None, steps=1, shares=[0.2], delimiters=True)})[
+        "faithfulness"
+    ]
+    rows = []
+    for one in singles:
+        gradient = value_gradient(subject, one)
+        rows.append(stats.spearmanr(one.layers[0].attention[0].mean(dim=0)[0].numpy(), gradient).statistic)
+    assert value(made, "raw", "spearman_gradients", "standard", 0)["value"] == pytest.approx(np.mean(rows), abs=1e-2)
+    # only now is there a difference: the residual is [CLS]'s own weight
+    assert value(made, "rollout", "spearman_gradients", "standard", 0)["value"] != pytest.approx(np.mean(rows), abs=1e-3)
+
+
+def value_gradient(subject: Any, one: Any) -> Any:
+    """Norm of the gradient of the label's log-odds at each embedding."""
+    embed = subject.model.get_input_embeddings()
+    start = embed(one.inputs["input_ids"]).detach().requires_grad_()
+    rest = {name: one.inputs[name] for name in ("attention_mask", "token_type_ids") if name in one.inputs}
+    logits = subject.model(inputs_embeds=start, **rest).logits[0]
+    label = int(one.inputs["labels"][0])
+    (logits[label] - logits[1 - label]).backward()
+    subject.model.zero_grad()
+    return start.grad[0].norm(dim=-1).numpy()
+
+
+def test_the_subject_must_outrank_every_attractor() -> None:
+    role = torch.tensor([[0, 1, 1, 2, 0, 2, -1], [0, 1, 0, 0, 0, 0, -1], [0, 1, 2, 0, 0, 0, -1]])
+    scores = torch.tensor([[9, 0.1, 0.5, 0.4, 9, 0.3, 9], [0, 1, 2, 3, 4, 5, 6], [0, 0.5, 0.5, 0, 0, 0, 0.0]])[:, None]
+    got = subject_first(scores.double(), role)[:, 0]
+    assert got[0] == 1  # its best sub-token counts
+    assert got[1].isnan()  # nothing to outrank
+    assert got[2] == 0  # a tie is no victory
+
+
+def test_regression(make_subject: Any) -> None:
+    small = make_subject(task="stsb", examples=3)
+    context = describe(small, seed=0, task=small.datamodule.task)
+    made = analyse(small, {"faithfulness": Faithfulness(context, steps=2)})["faithfulness"]
+    assert made["value"].notna().all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"limit": 0}, r"analysis\.faithfulness\.limit must be at least 1, or null for all, got 0"),
+        ({"row": 64}, r"analysis\.faithfulness\.row must be from 0 to 63, got 64"),
+        ({"residual": 1.5}, r"analysis\.faithfulness\.residual must be from 0 to 1, got 1\.5"),
+        ({"steps": 0}, r"analysis\.faithfulness\.steps must be at least 1, got 0"),
+        ({"shares": []}, r"analysis\.faithfulness\.shares must be numbers above 0, up to 1"),
+        ({"convention": "squared"}, r"analysis\.faithfulness\.convention must be one of absolute, positive, got 'squared'"),
+        ({"erase": "burn"}, r"analysis\.faithfulness\.erase must be delete or blank, got 'burn'"),
+    ],
+)
+def test_wrong_options(context: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        Faithfulness(context, **options)
+
+
+def test_a_tokenizer_without_a_blank(context: Any) -> None:
+    from dataclasses import replace
+    from types import SimpleNamespace
+
+    bare = replace(context, tokenizer=SimpleNamespace(unk_token_id=None, mask_token_id=None))
+    with pytest.raises(UserError, match="neither an unknown nor a mask token"):
+        Faithfulness(bare)
