@@ -68,6 +68,13 @@ class Inquiry:
         wanted = any(_class_of(factory).needs_reference for factory in self.factories.values())
         return self.run.pretrained_start() if wanted else None
 
+    @cached_property
+    def masked_lm(self) -> PreTrainedModel:
+        """The encoder as a masked language model, not finetuned; loaded when an analysis first asks."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.run.classifier.origin["seed"])  # of a random encoder
+            return self.run.encoder.masked_lm()
+
     def subject(self, device: torch.device) -> Subject:
         data, model = self.run.datamodule, self.run.classifier.model
         for part in (model, self.reference):
@@ -81,7 +88,8 @@ class Inquiry:
         """Fresh ones; ``only`` some of those that were chosen."""
         factories = {name: make for name, make in self.factories.items() if only is None or name in only}
         text = None if self.text is None else self._trace_text(subject)
-        context: Context = describe(subject, seed=self.run.facts["run/seed"], task=self.run.task, metrics=metrics, text=text)
+        facts = {"seed": self.run.facts["run/seed"], "task": self.run.task, "metrics": metrics, "text": text}
+        context: Context = describe(subject, **facts, masked_lm=lambda: self.masked_lm)
         try:
             return {name: make(context) for name, make in factories.items()}
         except TypeError as error:  # an option that the analysis does not have
@@ -118,7 +126,9 @@ class Inquiry:
         }
         if "reading" not in table:
             columns["reading"] = self.reading
-        return pd.concat([pd.DataFrame(columns, index=table.index), table], axis=1)
+        front = pd.DataFrame(columns, index=table.index)
+        own = [name for name in columns if name in table]  # what an analysis says of itself counts
+        return pd.concat([front.assign(**table[own]), table.drop(columns=own)], axis=1)
 
 
 def is_finetuned(run: Run) -> bool:

@@ -15,7 +15,10 @@ from effective_attention.errors import UserError, first_line
 _ATTENTIONS = ("standard", "effective")
 _SCORES = ("accuracy", "f1", "matthews", "pearson", "spearman")
 _TOKEN_TYPES = ("cls", "sep", "punctuation", "noun", "pronoun", "verb")
-_FIGURES = ("token_types", "delimiters", "finetuning_shift", "patterns", "null_space", "timing", "heatmap", "head_ablation")
+_FIGURES = (
+    "token_types", "delimiters", "finetuning_shift", "patterns", "null_space", "timing", "heatmap", "head_ablation",
+    "faithfulness", "faithfulness_layers", "faithfulness_subject", "attention_graph", "attention_graph_maps", "pronouns",
+)  # fmt: skip
 
 
 def workspace(entity: str, project: str, *, name: str = "Effective attention") -> Any:

@@ -7,7 +7,7 @@ changes what it is shown.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -15,6 +15,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 from torchmetrics import Metric
+from transformers import PreTrainedModel
 
 from effective_attention.attention.trace import Part, Trace
 from effective_attention.data.tasks import Task
@@ -38,6 +39,7 @@ class Context:
         metrics: What testing measured (``test/standard/seconds`` and so on).
         tokenizer: To name tokens.
         text: The trace of a text the user gave; None: the split is all there is.
+        masked_lm: Loads the encoder with its masked-language-model head; None: there is no encoder to ask.
     """
 
     layers: int
@@ -50,6 +52,7 @@ class Context:
     metrics: Mapping[str, Any] = field(default_factory=dict)
     tokenizer: Any = None
     text: Trace | None = None
+    masked_lm: Callable[[], PreTrainedModel] | None = None
 
 
 class Analysis(Metric):

@@ -102,5 +102,49 @@ CHAPTERS = (
         "",
         {"heatmap": "Standard, effective and null attention; orange in effective attention is below zero."},
     ),
+    Chapter(
+        "faithfulness",
+        "Which explanation is faithful",
+        "Abnar & Zuidema 2020, Tables 1 to 3; ERASER",
+        "Every method explains the same examples. Its ranking of the tokens is compared with blank-out and with input gradients "
+        "(Spearman); then the model is asked itself: how much probability is lost without the tokens ranked highest "
+        "(comprehensiveness, more is better), and how much with these alone (sufficiency, less is better). Where the data "
+        "knows the word that decides, the share of sentences in which it outranks every attractor. Negative weights of "
+        "effective attention become positive, or zero, before rollout and flow.",
+        "Abnar & Zuidema find rollout and flow closer to blank-out and to gradients than raw attention; they read standard "
+        "attention only.",
+        {
+            "faithfulness": "All methods, last layer, with 95 % bootstrap intervals, most comprehensive first; dotted, a "
+            "random ranking.",
+            "faithfulness_layers": "Correlation by layer, mean ± standard deviation over examples; dashed, the paper's.",
+            "faithfulness_subject": "How often the subject outranks every attractor: by layer, and for all methods.",
+        },
+    ),
+    Chapter(
+        "attention_graph",
+        "One example as a graph",
+        "Abnar & Zuidema 2020, Fig. 1 to 3",
+        "Each token in each layer is a node, heads averaged. Raw attention looks at the layer below, where tokens are already "
+        "mixed; rollout multiplies the layers and flow takes the largest flow through them, both with the residual connection, "
+        "down to the input. Flow is normalised to sum 1 in each layer, as in the paper.",
+        "Abnar & Zuidema find raw attention nearly even in the upper layers, rollout more focused than flow.",
+        {
+            "attention_graph": "The graph without the residual connection: the darker and wider, the more attention. Light edges "
+            "are left out (the limit stands above each panel); the chosen token's node in the last layer is orange.",
+            "attention_graph_maps": "What the chosen token (orange) sees, by layer; colours follow the square root of the value.",
+        },
+    ),
+    Chapter(
+        "pronouns",
+        "A masked pronoun",
+        "Abnar & Zuidema 2020, Fig. 4",
+        "A masked language model fills a gap in a sentence. Which word does it expect there, and which of the words that the gap "
+        "may refer to does [MASK] look at? Attention to a word of several pieces is their sum.",
+        "Abnar & Zuidema find that flow agrees with the model's choice in both of their examples, raw attention in neither.",
+        {
+            "pronouns": "Left: probability of the candidates relative to each other (in brackets, as they are). Right: what each "
+            "referent gets of the attention [MASK] gives to all of them, by layer; dashed, an even share."
+        },
+    ),
 )
 """In the order of the report."""

@@ -13,8 +13,8 @@ from urllib.parse import quote
 from pandas import DataFrame
 
 from effective_attention.models import pattern_net
-from effective_attention.results import report_tables
-from effective_attention.results.figures import FIGURES, figure_bytes
+from effective_attention.results import report_explanations, report_tables
+from effective_attention.results.figures import FIGURES, can_draw, figure_bytes
 from effective_attention.results.figures.style import Panel, panels, task_title
 from effective_attention.results.report import RunResults
 from effective_attention.results.report_chapters import CHAPTERS, Chapter
@@ -26,14 +26,16 @@ _MOST_ROWS = 60  # of a full table on the page
 _MOST_BYTES = 400_000  # of a table inside the page as CSV
 _DATA = {"sample": "the embedded sample", "local": "local files", "hub": "the Hugging Face hub"}
 _READINGS = {"exact": "exact", "padded": "padded to a fixed length"}
-_SUMMARIES: dict[str, Callable[[DataFrame], Grid]] = {
-    "timing": report_tables.timing,
-    "patterns": report_tables.patterns,
-    "token_types": report_tables.token_types,
-    "delimiters": report_tables.delimiters,
-    "finetuning_shift": report_tables.finetuning_shift,
-    "null_space": report_tables.null_space,
-    "head_ablation": report_tables.head_ablation,
+_SUMMARIES: dict[str, tuple[Callable[[DataFrame], Grid], ...]] = {
+    "timing": (report_tables.timing,),
+    "patterns": (report_tables.patterns,),
+    "token_types": (report_tables.token_types,),
+    "delimiters": (report_tables.delimiters,),
+    "finetuning_shift": (report_tables.finetuning_shift,),
+    "null_space": (report_tables.null_space,),
+    "head_ablation": (report_tables.head_ablation,),
+    "faithfulness": (report_explanations.league_table, report_explanations.correlations),
+    "pronouns": (report_explanations.candidates, report_explanations.referents),
 }
 
 
@@ -117,13 +119,14 @@ def _scores(facts: Sequence[Mapping[str, Any]]) -> Section:
 
 def _section(chapter: Chapter, table: DataFrame, figures: Path | None) -> Section:
     name = chapter.analysis
-    grids = [_SUMMARIES[name](table)] if name in _SUMMARIES else []
+    grids = [make(table) for make in _SUMMARIES.get(name, ())]
     remarks = [chapter.paper_says] if chapter.paper_says else []
     if name == "patterns":
         facts = pattern_net.pattern_net_facts()
         grids.append(report_tables.confusion(facts))
         remarks.append(_classifier(facts))
-    pictures = [_picture(figure, caption, table, figures) for figure, caption in chapter.figures.items()]
+    drawn = {figure: caption for figure, caption in chapter.figures.items() if can_draw(figure, table)}
+    pictures = [_picture(figure, caption, table, figures) for figure, caption in drawn.items()]
     return Section(
         name, chapter.title, chapter.paper, chapter.text, measured(table), remarks, pictures, grids, _full(name, table)
     )
@@ -131,6 +134,8 @@ def _section(chapter: Chapter, table: DataFrame, figures: Path | None) -> Sectio
 
 def measured(table: DataFrame) -> str:
     """One sentence: which tasks, splits, numbers of examples, model, data and reading."""
+    if "text" in table:
+        return _of_a_text(table)
     found = panels(table)
     splits = " and ".join(map(str, table["split"].unique()))
     counts = ", ".join(_count(panel, "examples") for panel in found)
@@ -138,6 +143,11 @@ def measured(table: DataFrame) -> str:
     models = f"{' and '.join(map(str, table['model'].unique()))} ({' and '.join(states)})"
     data = " and ".join(_DATA.get(str(name), str(name)) for name in table["data"].unique())
     return f"Measured on {splits} examples ({counts}), {models}, data from {data}{_reading(table, found)}."
+
+
+def _of_a_text(table: DataFrame) -> str:
+    texts = "; ".join(f"“{text}”" for text in table["text"].unique())
+    return f"Read from the text {texts} by {' and '.join(map(str, table['model'].unique()))} (pretrained)."
 
 
 def _count(panel: Panel, column: str) -> str:

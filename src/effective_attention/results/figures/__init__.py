@@ -10,12 +10,15 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 from pandas import DataFrame
 
+from effective_attention.results.figures.attention_graph import attention_graph, attention_graph_maps
 from effective_attention.results.figures.delimiters import delimiters, delimiters_cls, delimiters_fitted, delimiters_sep
+from effective_attention.results.figures.faithfulness import faithfulness, faithfulness_layers, faithfulness_subject, has_subjects
 from effective_attention.results.figures.finetuning_shift import finetuning_shift
 from effective_attention.results.figures.head_ablation import head_ablation
 from effective_attention.results.figures.heatmap import heatmap
 from effective_attention.results.figures.null_space import null_space
 from effective_attention.results.figures.patterns import patterns, patterns_layers
+from effective_attention.results.figures.pronouns import pronouns
 from effective_attention.results.figures.style import style
 from effective_attention.results.figures.timing import timing
 from effective_attention.results.figures.token_types import token_types, token_types_lift
@@ -37,8 +40,17 @@ FIGURES: dict[str, Callable[[DataFrame], Figure]] = {
     "timing": timing,
     "heatmap": heatmap,
     "head_ablation": head_ablation,
+    "attention_graph": attention_graph,
+    "attention_graph_maps": attention_graph_maps,
+    "pronouns": pronouns,
+    "faithfulness": faithfulness,
+    "faithfulness_layers": faithfulness_layers,
+    "faithfulness_subject": faithfulness_subject,
 }
 """By name. Every analysis has a figure of its name; some have more, whose names begin with it and an underscore."""
+
+_CONDITIONS: dict[str, Callable[[DataFrame], bool]] = {"faithfulness_subject": has_subjects}
+"""What a table must hold for a figure; most need nothing but rows."""
 
 
 def figures_of(analysis: str) -> list[str]:
@@ -50,11 +62,16 @@ def figures_of(analysis: str) -> list[str]:
     return [name for name in FIGURES if name == analysis or name.startswith(f"{analysis}_")]
 
 
+def can_draw(name: str, table: DataFrame) -> bool:
+    """Whether the table holds what the figure shows."""
+    return len(table) > 0 and (name not in _CONDITIONS or _CONDITIONS[name](table))
+
+
 def write_figures(folder: Path, tables: Mapping[str, DataFrame]) -> list[Path]:
-    """All figures of the tables (by analysis) into ``folder``; returns the PNG files."""
+    """All figures that the tables (by analysis) have rows for, into ``folder``; returns the PNG files."""
     written = []
     for analysis, table in tables.items():
-        for name in figures_of(analysis) if len(table) else []:
+        for name in (name for name in figures_of(analysis) if can_draw(name, table)):
             save_figure(FIGURES[name](table), folder / name)
             written.append(folder / f"{name}.png")
     return written
