@@ -38,7 +38,7 @@ def has_full_row_rank(value: Tensor, seen: Tensor, rtol: float) -> Tensor:
     proved = torch.zeros_like(length, dtype=torch.bool)
     cheap = value.dtype != torch.float64 and _float32_is_exact()
     # A nearly square V is as a rule too badly conditioned for float32, so that trying would be a waste.
-    for dtype, longest in ((torch.float32, d_head * 7 // 8), (torch.float64, d_head)):
+    for dtype, longest in ((torch.float32, d_head * 15 // 16), (torch.float64, d_head)):
         unsure = (length <= longest) & ~proved
         if (dtype == torch.float32 and not cheap) or not bool(unsure.any()):
             continue
@@ -49,10 +49,13 @@ def has_full_row_rank(value: Tensor, seen: Tensor, rtol: float) -> Tensor:
 
 def _shifted_gram_is_positive(value: Tensor, seen: Tensor, rtol: float) -> Tensor:
     """True where V V^T - shift I has a Cholesky factor: then sigma_min^2 > shift - rounding > rtol^2 sigma_max^2."""
-    rounding = (value.shape[1] + value.shape[2] + 8) * torch.finfo(value.dtype).eps / 2  # most that product and factor can lose
-    shift = 4 * rtol**2 + rounding  # relative to the trace
+    keys, d_head = value.shape[1:]
     gram = value @ value.mT  # (problem, key, key)
-    if gram.device.type == "cpu":
+    on_cpu = gram.device.type == "cpu"
+    factor_dtype = torch.float64 if on_cpu else value.dtype  # what is factored in
+    lost = (d_head + 2) * torch.finfo(value.dtype).eps / 2 + (keys + 6) * torch.finfo(factor_dtype).eps / 2  # product, factor
+    shift = 4 * rtol**2 + lost  # relative to the trace, as is what rounding can take away
+    if on_cpu:
         from effective_attention.compiled.cholesky import is_positive_definite  # numba takes a second to import
 
         return is_positive_definite(gram, seen, shift)
