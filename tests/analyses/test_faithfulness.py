@@ -150,7 +150,7 @@ def test_regression(make_subject: Any) -> None:
     [
         ({"limit": 0}, r"analysis\.faithfulness\.limit must be at least 1, or null for all, got 0"),
         ({"row": 64}, r"analysis\.faithfulness\.row must be from 0 to 63, got 64"),
-        ({"residual": 1.5}, r"analysis\.faithfulness\.residual must be from 0 to 1, got 1\.5"),
+        ({"residual": 1.5}, r"analysis\.faithfulness\.residual must be a number from 0 to 1, got 1\.5; the paper's is 0\.5"),
         ({"steps": 0}, r"analysis\.faithfulness\.steps must be at least 1, got 0"),
         ({"shares": []}, r"analysis\.faithfulness\.shares must be numbers above 0, up to 1"),
         ({"convention": "squared"}, r"analysis\.faithfulness\.convention must be one of absolute, positive, got 'squared'"),

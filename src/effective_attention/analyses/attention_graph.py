@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from effective_attention.analyses.base import ATTENTIONS, Analysis, Context, tidy
+from effective_attention.analyses.base import ATTENTIONS, Analysis, Context, check_example, name_tokens, tidy
 from effective_attention.analyses.flow import attention_flow
 from effective_attention.analyses.graph import RESIDUAL, Convention, trace_graph
 from effective_attention.analyses.rollout import attention_rollout
@@ -84,8 +84,7 @@ class AttentionGraph(Analysis):
     ) -> None:
         super().__init__(context)
         check_graph_options("attention_graph", residual, convention)
-        if context.text is None and (not isinstance(example, int) or not 0 <= example < context.examples):
-            raise UserError(f"analysis.attention_graph.example must be from 0 to {context.examples - 1}, got {example!r}")
+        check_example("analysis.attention_graph.example", example, context)
         self.example, self.row, self.residual = example, row, residual
         self.convention: Convention = convention  # type: ignore[assignment]
         self._check_row(context.max_length if context.text is None else int(context.text.lengths[0]))
@@ -117,9 +116,7 @@ class AttentionGraph(Analysis):
         self._check_row(len(ids))
         parts = [part for name, mine in zip(ATTENTIONS, graph, strict=True) for part in self._tables(name, mine)]
         table = pd.concat(parts, ignore_index=True).assign(convention=self.convention)
-        tokens = self.context.tokenizer.convert_ids_to_tokens(ids.tolist())
-        for axis in ("query", "key"):
-            table[f"{axis}_token"] = [tokens[place] for place in table[axis]]
+        name_tokens(table, ids, self.context.tokenizer)
         return table[_COLUMNS]
 
     def _tables(self, attention: str, graph: Tensor) -> list[pd.DataFrame]:

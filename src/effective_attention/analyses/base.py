@@ -117,6 +117,25 @@ def layer_numbers(choice: Any, layers: int, option: str) -> list[int]:
     return [number % layers]
 
 
+def check_limit(option: str, limit: Any) -> None:
+    """Of examples; None: all."""
+    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
+        raise UserError(f"{option} must be at least 1, or null for all, got {limit!r}")
+
+
+def check_example(option: str, example: Any, context: Context) -> None:
+    """A place in the split, which is not read where the user gave a text."""
+    if context.text is None and (not isinstance(example, int) or not 0 <= example < context.examples):
+        raise UserError(f"{option} must be from 0 to {context.examples - 1}, got {example!r}")
+
+
+def name_tokens(table: pd.DataFrame, ids: Tensor, tokenizer: Any) -> None:
+    """Add what stands at ``query`` and ``key``."""
+    tokens = tokenizer.convert_ids_to_tokens(ids.tolist())
+    for axis in ("query", "key"):
+        table[f"{axis}_token"] = [tokens[place] for place in table[axis]]
+
+
 def sample(context: Context, count: int | None) -> Tensor:
     """Which examples of the split, (examples,), belong to a random sample of ``count``; None: all. The same in every process."""
     chosen = torch.zeros(context.examples, dtype=torch.bool)

@@ -28,17 +28,19 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from effective_attention.analyses.base import Analysis, Context, sample
+from effective_attention.analyses.attention_graph import check_graph_options
+from effective_attention.analyses.base import ATTENTIONS, Analysis, Context, check_limit, sample
 from effective_attention.analyses.flow import flows
-from effective_attention.analyses.graph import Convention
+from effective_attention.analyses.graph import RESIDUAL
 from effective_attention.analyses.ranking import bootstrap, spearman
 from effective_attention.analyses.tokens import of_kind
 from effective_attention.attention.trace import Trace
 from effective_attention.data.tagging import ROLES
 from effective_attention.errors import UserError
 from effective_attention.explanations.asked import Asked
-from effective_attention.explanations.erasure import erasure
-from effective_attention.explanations.methods import ATTENTION_METHODS, PARTS, TOKEN_METHODS, Explanation, Settings, explain
+from effective_attention.explanations.erasure import SHARES, How, erasure
+from effective_attention.explanations.integrated_gradients import STEPS
+from effective_attention.explanations.methods import ATTENTION_METHODS, TOKEN_METHODS, Explanation, Settings, explain
 from effective_attention.explanations.variants import blank_id
 
 SUBJECT, ATTRACTOR = ROLES.index("subject"), ROLES.index("attractor")
@@ -84,18 +86,19 @@ class Faithfulness(Analysis):
         *,
         limit: int | None = 100,
         row: int = 0,
-        residual: float = 0.5,
+        residual: float = RESIDUAL,
         convention: str = "absolute",
-        steps: int = 32,
-        shares: Sequence[float] = (0.01, 0.05, 0.1, 0.2, 0.5),
+        steps: int = STEPS,
+        shares: Sequence[float] = SHARES,
         erase: str = "delete",
         delimiters: bool = False,
     ) -> None:
         super().__init__(context)
-        _check(context, limit=limit, row=row, residual=residual, convention=convention, steps=steps, shares=shares, erase=erase)
+        check_limit("analysis.faithfulness.limit", limit)
+        check_graph_options("faithfulness", residual, convention)
+        _check(context, row=row, steps=steps, shares=shares, erase=erase)
         self.settings = Settings(blank_id(context.tokenizer), row, residual, convention, steps, context.seed)  # type: ignore[arg-type]
         self.shares, self.erase, self.delimiters = tuple(shares), erase, delimiters
-        flows(torch.ones(1, context.layers, 2, 2) / 2, torch.ones(1, 2, dtype=torch.bool))  # compiled here, not while it is timed
         self.used = sample(context, limit)
         self.columns = list(_columns(context.layers))
         self.add_sum("values", int(self.used.sum()), len(self.columns))
@@ -106,6 +109,8 @@ class Faithfulness(Analysis):
         chosen = self.used[trace.inputs["index"].cpu()].to(trace.mask.device)
         if not bool(chosen.any()):
             return
+        if not bool(self.filled.any()):
+            flows(torch.ones(1, self.context.layers, 2, 2) / 2, torch.ones(1, 2, dtype=torch.bool))  # compiled before it is timed
         trace = _only(trace, chosen)
         words = (of_kind(trace, "word") | of_kind(trace, "punctuation")) & trace.mask
         ranked = trace.mask if self.delimiters else words
@@ -156,7 +161,7 @@ class Faithfulness(Analysis):
 def _league() -> list[tuple[str | None, str]]:
     """(attention, method) in the order in which ``explain`` gives them."""
     return [
-        *((attention, method) for attention in PARTS for method in ATTENTION_METHODS),
+        *((attention, method) for attention in ATTENTIONS for method in ATTENTION_METHODS),
         *((None, m) for m in TOKEN_METHODS),
     ]
 
@@ -218,22 +223,18 @@ def _target(trace: Trace) -> Int[Tensor, batch]:
     return torch.zeros_like(labels, dtype=torch.long) if trace.logits.shape[-1] == 1 else labels.long()
 
 
-def _check(context: Context, *, convention: Any, erase: Any, **options: Any) -> None:
+def _check(context: Context, **options: Any) -> None:
     if context.task is None:
         raise UserError("analysis faithfulness needs a task: it explains the correct answer")
-    wrong = {
-        "limit": (options["limit"] is None or _whole(options["limit"], 1), "at least 1, or null for all"),
+    wanted = {
         "row": (_whole(options["row"], 0) and options["row"] < context.max_length, f"from 0 to {context.max_length - 1}"),
-        "residual": (isinstance(options["residual"], int | float) and 0 <= options["residual"] <= 1, "from 0 to 1"),
         "steps": (_whole(options["steps"], 1), "at least 1"),
         "shares": (_are_shares(options["shares"]), "numbers above 0, up to 1"),
-        "convention": (convention in get_args(Convention), f"one of {', '.join(get_args(Convention))}"),
-        "erase": (erase in ("delete", "blank"), "delete or blank"),
+        "erase": (options["erase"] in get_args(How), " or ".join(get_args(How))),
     }
-    given = {**options, "convention": convention, "erase": erase}
-    for name, (good, wanted) in wrong.items():
+    for name, (good, words) in wanted.items():
         if not good:
-            raise UserError(f"analysis.faithfulness.{name} must be {wanted}, got {given[name]!r}")
+            raise UserError(f"analysis.faithfulness.{name} must be {words}, got {options[name]!r}")
 
 
 def _whole(value: Any, least: int) -> bool:

@@ -21,9 +21,15 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, PreTrainedModel
 from transformers.masking_utils import AttentionMaskInterface, eager_mask
 
-from effective_attention.analyses.base import Analysis, Context, sample
-from effective_attention.attention.implementations import attention_function, eager_function, visible_keys
-from effective_attention.attention.trace import Trace, evaluation_mode
+from effective_attention.analyses.base import Analysis, Context, check_limit, sample
+from effective_attention.attention.implementations import (
+    attention_function,
+    eager_function,
+    head_outputs,
+    visible_keys,
+    weights_and_values,
+)
+from effective_attention.attention.trace import Trace, evaluation_mode, for_model
 from effective_attention.errors import UserError
 
 _ROWS = 32  # variants of examples that run together: one by one they would leave the machine idle, all at once fill its memory
@@ -49,12 +55,11 @@ def uniform_attention(
     layer, active.calls = active.calls, active.calls + 1  # type: ignore[union-attr]
     if layer != active.layer:  # type: ignore[union-attr]
         return eager_function(module)(module, query, key, value, attention_mask, **kwargs)
-    _, weights = eager_function(module)(module, query, key, value[..., :0], attention_mask, **kwargs)
+    weights, values = weights_and_values(module, query, key, value, attention_mask, **kwargs)
     visible = visible_keys(attention_mask, weights)
     seen = torch.ones_like(weights) if visible is None else visible.expand_as(weights).to(weights.dtype)
     weights = torch.where(active.heads[:, :, None, None], seen / seen.sum(dim=-1, keepdim=True), weights)  # type: ignore[union-attr]
-    values = value.repeat_interleave(weights.shape[1] // value.shape[1], dim=1)
-    return (weights @ values).transpose(1, 2).contiguous(), weights
+    return head_outputs(weights, values), weights
 
 
 AttentionInterface.register(uniform_attention.__name__, uniform_attention)
@@ -64,9 +69,8 @@ AttentionMaskInterface.register(uniform_attention.__name__, eager_mask)
 @torch.no_grad()
 def ablated_logits(model: PreTrainedModel, inputs: Mapping[str, Tensor], layer: int, heads: Tensor) -> Tensor:
     """Logits (batch, classes) with the chosen heads (batch, head) of one layer averaging."""
-    given = {name: value for name, value in inputs.items() if name not in ("labels", "index")}
     with _active(_Ablation(layer, heads)), evaluation_mode(model), attention_function(model, uniform_attention.__name__):
-        logits: Tensor = model(**given).logits
+        logits: Tensor = model(**for_model(inputs)).logits
     return logits
 
 
@@ -89,8 +93,7 @@ class HeadAblation(Analysis):
 
     def __init__(self, context: Context, *, limit: int | None = 64) -> None:
         super().__init__(context)
-        if limit is not None and (not isinstance(limit, int) or limit < 1):
-            raise UserError(f"analysis.head_ablation.limit must be at least 1, or null for all, got {limit!r}")
+        check_limit("analysis.head_ablation.limit", limit)
         if context.task is None:
             raise UserError("analysis head_ablation needs a task, whose metric it measures")
         self.task = context.task

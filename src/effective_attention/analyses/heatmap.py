@@ -11,7 +11,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from effective_attention.analyses.base import Analysis, Context, layer_numbers, tidy
+from effective_attention.analyses.base import Analysis, Context, check_example, layer_numbers, name_tokens, tidy
 from effective_attention.attention.trace import Part, Trace
 from effective_attention.errors import UserError
 
@@ -32,8 +32,7 @@ class Heatmap(Analysis):
         super().__init__(context)
         if not isinstance(head, int) or not 0 <= head < context.heads:
             raise UserError(f"analysis.heatmap.head must be from 0 to {context.heads - 1}, got {head!r}")
-        if context.text is None and (not isinstance(example, int) or not 0 <= example < context.examples):
-            raise UserError(f"analysis.heatmap.example must be from 0 to {context.examples - 1}, got {example!r}")
+        check_example("analysis.heatmap.example", example, context)
         self.example, self.head = example, head
         self.layers = layer_numbers(layer, context.layers, "analysis.heatmap.layer")
         self.add_sum("weights", len(PARTS), len(self.layers), context.max_length, context.max_length)
@@ -64,8 +63,6 @@ class Heatmap(Analysis):
             weights, ids = self._matrices(self.context.text, 0)
         names = {"attention": PARTS, "layer": self.layers, "query": range(len(ids)), "key": range(len(ids))}
         table = tidy(weights, names)
-        tokens = self.context.tokenizer.convert_ids_to_tokens(ids.tolist())
-        for axis in ("query", "key"):
-            table[f"{axis}_token"] = [tokens[place] for place in table[axis]]
+        name_tokens(table, ids, self.context.tokenizer)
         table.insert(2, "head", self.head)
         return table

@@ -104,8 +104,8 @@ def decompose(
     """
     _check(attention, value, reading)
     visible = None if mask is None else as_visible(mask, attention)
-    if visible is not None:
-        attention = attention * visible if reading == "exact" else attention  # several times faster than masked_fill
+    if visible is not None and reading == "exact":
+        attention = attention * visible  # several times faster than masked_fill
     return split(attention, value, visible, reading=reading, rtol=rtol)
 
 

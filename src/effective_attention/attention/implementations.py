@@ -203,14 +203,11 @@ def _decomposed_attention(
     **kwargs: Any,
 ) -> AttentionOutput:
     _count_call()
-    _, weights = eager_function(module)(module, query, key, value[..., :0], attention_mask, **kwargs)
-    groups = weights.shape[1] // value.shape[1]  # grouped-query attention: one value per query head; contiguous, as products want
-    value = value.repeat_interleave(groups, dim=1)
+    weights, value = weights_and_values(module, query, key, value, attention_mask, **kwargs)
     visible = _visible_once(attention_mask, weights)
     parts = split(weights, value, visible, reading=reading)  # softmax has made hidden weights exactly 0
     _record(reading, parts, visible)
-    output = parts.effective @ value  # (batch, head, query, d_value)
-    return output.transpose(1, 2).contiguous(), parts.effective
+    return head_outputs(parts.effective, value), parts.effective
 
 
 def _record(reading: Reading, parts: Decomposition, visible: Tensor | None) -> None:
@@ -238,6 +235,20 @@ def eager_function(module: nn.Module) -> Callable[..., AttentionOutput]:
         if function is not None:
             return function
     raise ValueError(unsupported(type(module).__name__))
+
+
+def weights_and_values(
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **kwargs: Any
+) -> tuple[Float[Tensor, "batch head query key"], Float[Tensor, "batch head key d_value"]]:
+    """The model's own weights, and one set of values per query head; the product of the two is left to the caller."""
+    _, weights = eager_function(module)(module, query, key, value[..., :0], attention_mask, **kwargs)
+    groups = weights.shape[1] // value.shape[1]  # above 1 under grouped-query attention
+    return weights, value.repeat_interleave(groups, dim=1)  # contiguous, as products want
+
+
+def head_outputs(weights: Tensor, value: Tensor) -> Float[Tensor, "batch query head d_value"]:
+    """What each head brings to each token, as transformers wants it back."""
+    return (weights @ value).transpose(1, 2).contiguous()
 
 
 def visible_keys(attention_mask: Tensor | None, weights: Tensor) -> Bool[Tensor, "batch heads query key"] | None:

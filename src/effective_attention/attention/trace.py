@@ -155,13 +155,17 @@ def trace(
     check_swappable(model, "standard")
     layers: list[Layer] = []
     with _recording(model, layers):
-        given = {name: value for name, value in inputs.items() if name not in ("labels", "index")}
-        output = model(**given, output_hidden_states=True)
+        output = model(**for_model(inputs), output_hidden_states=True)
     if not layers:
         raise ValueError(unsupported(type(model).__name__))
     logits = output.get("logits", output.get("last_hidden_state"))
     layers = [replace(layer, reading=reading) for layer in layers]
     return Trace(model, inputs, tuple(layers), tuple(output.hidden_states), logits, tokens or {}, more or {})
+
+
+def for_model(inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """A batch without what only we know of it."""
+    return {name: value for name, value in inputs.items() if name not in ("labels", "index")}
 
 
 @contextmanager

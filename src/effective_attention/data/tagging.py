@@ -116,7 +116,7 @@ def _roles(encoding: Any, marks: Marks) -> NDArray[np.int64]:
     roles = np.zeros(len(encoding.ids), dtype=np.int64)
     in_text = np.array([text == 0 for text in encoding.sequence_ids])  # marks are of the first text
     starts, ends = np.array(encoding.offsets).T
-    for role, spans in ((2, marks.attractors), (1, (marks.subject,))):
+    for role, spans in ((ROLES.index("attractor"), marks.attractors), (ROLES.index("subject"), (marks.subject,))):
         for start, end in spans:
             roles[in_text & (starts < end) & (ends > start)] = role
     return roles

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, PreTrainedModel
 from transformers.masking_utils import AttentionMaskInterface, eager_mask
 
-from effective_attention.attention.implementations import attention_function, eager_function, unsupported
-from effective_attention.attention.trace import Trace, evaluation_mode
+from effective_attention.attention.implementations import attention_function, head_outputs, unsupported, weights_and_values
+from effective_attention.attention.trace import Trace, evaluation_mode, for_model
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +38,8 @@ def watched_attention(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **kwargs: Any
 ) -> tuple[Tensor, Tensor]:
     """The model's own eager attention. The product is taken here, so that the recorded weights are those it really uses."""
-    _, weights = eager_function(module)(module, query, key, value[..., :0], attention_mask, **kwargs)
-    values = value.repeat_interleave(weights.shape[1] // value.shape[1], dim=1)  # grouped queries: one value per head
-    output = (weights @ values).transpose(1, 2).contiguous()  # (batch, query, head, d_head)
+    weights, values = weights_and_values(module, query, key, value, attention_mask, **kwargs)
+    output = head_outputs(weights, values)
     calls = _WATCHED.get()
     if calls is not None:
         calls.append(Call(weights, output))
@@ -81,5 +80,4 @@ def autograd_on() -> Iterator[None]:
 
 def model_inputs(trace: Trace) -> dict[str, Tensor]:
     """What the model was given, without what only we know. Autograd cannot save tensors of inference mode: those are copied."""
-    given = {name: value for name, value in trace.inputs.items() if name not in ("labels", "index")}
-    return {name: value.clone() if value.is_inference() else value for name, value in given.items()}
+    return {name: value.clone() if value.is_inference() else value for name, value in for_model(trace.inputs).items()}

@@ -15,22 +15,21 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from effective_attention.analyses.base import ATTENTIONS
 from effective_attention.analyses.flow import flows
-from effective_attention.analyses.graph import Convention, signed_to_weights, trace_graph
+from effective_attention.analyses.graph import RESIDUAL, Convention, signed_to_weights, trace_graph
 from effective_attention.analyses.rollout import attention_rollout
 from effective_attention.attention.trace import Part
 from effective_attention.explanations.asked import Asked
 from effective_attention.explanations.blank_out import blank_out
 from effective_attention.explanations.gradients import gradient_times_input, gradient_weighted, input_gradients
-from effective_attention.explanations.integrated_gradients import integrated_gradients
+from effective_attention.explanations.integrated_gradients import STEPS, integrated_gradients
 from effective_attention.explanations.norms import norm_weights
 
 ATTENTION_METHODS = ("raw", "rollout", "flow", "gradient_attention", "gradient_rollout", "norm", "norm_rollout")
 """Read attention: one score per layer and token, for standard and for effective attention."""
 TOKEN_METHODS = ("input_gradient", "gradient_x_input", "integrated_gradients", "blank_out", "random")
 """Do not: one score per token."""
-
-PARTS: tuple[Part, ...] = ("standard", "effective")
 
 Result = TypeVar("Result")
 
@@ -50,9 +49,9 @@ class Settings:
 
     unknown: int
     row: int = 0
-    residual: float = 0.5
+    residual: float = RESIDUAL
     convention: Convention = "absolute"
-    steps: int = 32
+    steps: int = STEPS
     seed: int = 0
 
 
@@ -76,7 +75,7 @@ class Explanation:
 def explain(asked: Asked, words: Bool[Tensor, "batch key"], settings: Settings) -> Iterator[Explanation]:
     """All methods in turn. ``words``: the tokens that may be blanked, so neither padding nor delimiters."""
     _, backward = _timed(asked, lambda: asked.gradients)  # kept for the next who asks, so each is charged with it
-    for part in PARTS:
+    for part in ATTENTIONS:
         yield from _from_attention(asked, part, backward, settings)
     methods: tuple[tuple[str, float, Callable[[], Tensor]], ...] = (
         ("input_gradient", backward, lambda: input_gradients(asked)),

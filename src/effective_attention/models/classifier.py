@@ -18,11 +18,11 @@ from torchmetrics import MetricCollection
 from transformers import PreTrainedModel, get_linear_schedule_with_warmup
 
 from effective_attention.attention.implementations import AttentionKind, use_attention
+from effective_attention.attention.trace import for_model
 from effective_attention.data.datamodule import Batch
 from effective_attention.data.tasks import Task
 
 CHECKPOINT_KEY = "effective_attention"
-_NOT_FOR_THE_MODEL = ("labels", "index")
 
 
 class SequenceClassifier(LightningModule):
@@ -58,8 +58,7 @@ class SequenceClassifier(LightningModule):
 
     def forward(self, batch: Batch) -> Tensor:
         """Logits (batch, classes), or scores (batch,) for regression."""
-        inputs = {name: value for name, value in batch.items() if name not in _NOT_FOR_THE_MODEL}
-        logits: Tensor = self.model(**inputs).logits
+        logits: Tensor = self.model(**for_model(batch)).logits
         return logits[:, 0] if self.task.is_regression else logits
 
     # --- fit ---
