@@ -8,6 +8,8 @@ are the fast ones, so only the CPU comes here.
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import torch
 from numba import njit, prange
@@ -27,6 +29,7 @@ def is_positive_definite(gram: Tensor, seen: Tensor, shift: float) -> Tensor:
     Returns:
         (problem,), bool.
     """
+    _compile(torch.get_num_threads() > 1)
     positive = np.empty(len(gram), dtype=np.bool_)
     share(_factor_seen, _factor_seen_parallel, gram.numpy(), seen.numpy(), shift, positive)
     return torch.from_numpy(positive)
@@ -41,9 +44,19 @@ def inverse_factor(gram: Tensor) -> Tensor:
     Returns:
         (problem, size, size).
     """
+    _compile(torch.get_num_threads() > 1)
     inverse = np.empty(gram.shape)
     share(_invert_each, _invert_each_parallel, gram.numpy(), inverse)
     return torch.from_numpy(inverse)
+
+
+@cache
+def _compile(_parallel: bool) -> None:
+    """All loops on the first call, so that none is compiled in the midst of something that is timed."""
+    for dtype in (np.float32, np.float64):
+        one = np.ones((1, 1, 1), dtype=dtype)
+        share(_factor_seen, _factor_seen_parallel, one, np.ones((1, 1), dtype=np.bool_), 0.0, np.empty(1, dtype=np.bool_))
+    share(_invert_each, _invert_each_parallel, one, np.empty((1, 1, 1)))
 
 
 # --- one problem ---
