@@ -8,7 +8,7 @@ from effective_attention.errors import UserError
 
 
 def context(examples: int, seed: int = 0) -> Context:
-    return Context(layers=1, heads=1, d_head=1, max_length=1, examples=examples, seed=seed)
+    return Context(layers=1, heads=1, d_head=1, width=1, max_length=1, examples=examples, seed=seed)
 
 
 @pytest.mark.parametrize(("count", "expected"), [(0, 0), (3, 3), (10, 10), (99, 10), (None, 10)])

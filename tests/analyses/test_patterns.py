@@ -14,7 +14,7 @@ from effective_attention.models.pattern_net import PATTERNS, load_pattern_net, t
 
 
 def shape(**changes) -> Context:
-    return Context(**{"layers": 6, "heads": 12, "d_head": 32, "max_length": 128, "examples": 500, **changes})
+    return Context(**{"layers": 6, "heads": 12, "d_head": 32, "width": 384, "max_length": 128, "examples": 500, **changes})
 
 
 @pytest.mark.parametrize("maps", [100_000, 35])

@@ -90,4 +90,4 @@ def test_a_type_that_never_occurs_is_undefined(subject, context):
 )
 def test_bad_options(options, message):
     with pytest.raises(UserError, match=message):
-        TokenTypes(Context(layers=2, heads=1, d_head=4, max_length=8, examples=1), **options)
+        TokenTypes(Context(layers=2, heads=1, d_head=4, width=4, max_length=8, examples=1), **options)

@@ -10,6 +10,7 @@ head before heads are averaged. The example is one of the split, or a text of th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import get_args
 
 import pandas as pd
@@ -96,9 +97,10 @@ class AttentionGraph(Analysis):
         if not isinstance(self.row, int) or isinstance(self.row, bool) or not 0 <= self.row < length:
             raise UserError(f"analysis.attention_graph.row must be a token of the text, from 0 to {length - 1}, got {self.row!r}")
 
+    def wants(self, indices: Sequence[int]) -> bool:
+        return self.context.text is None and self.example in indices
+
     def update(self, trace: Trace) -> None:
-        if self.context.text is not None:
-            return
         for row in (trace.inputs["index"] == self.example).nonzero()[:, 0].tolist():
             size = int(trace.lengths[row])
             self.graph[:, :, :size, :size] = example_graph(trace, row, self.convention)

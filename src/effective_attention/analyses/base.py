@@ -7,12 +7,15 @@ changes what it is shown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pandas as pd
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torchmetrics import Metric
 from transformers import PreTrainedModel
@@ -32,6 +35,7 @@ class Context:
         layers: How many attention layers the model has.
         heads: How many heads a layer has.
         d_head: Width of a head's values.
+        width: Of the hidden states.
         max_length: No example is longer.
         examples: How many examples the split has.
         seed: For analyses that draw a sample.
@@ -40,11 +44,16 @@ class Context:
         tokenizer: To name tokens.
         text: The trace of a text the user gave; None: the split is all there is.
         masked_lm: Loads the encoder with its masked-language-model head; None: there is no encoder to ask.
+        lengths: How many tokens each example of the split has; None: not known.
+        token_ids: Those of one example of the split, by its number; None: not known.
+        folder: ``folder(analysis, options)`` is where finished parts of long work on this very model and split are kept;
+            None: nowhere. See ``analyses.kept``.
     """
 
     layers: int
     heads: int
     d_head: int
+    width: int
     max_length: int
     examples: int
     seed: int = 0
@@ -53,6 +62,9 @@ class Context:
     tokenizer: Any = None
     text: Trace | None = None
     masked_lm: Callable[[], PreTrainedModel] | None = None
+    lengths: NDArray[np.int64] | None = None
+    token_ids: Callable[[int], list[int]] | None = None
+    folder: Callable[[str, Mapping[str, Any]], Path] | None = None
 
 
 class Analysis(Metric):
@@ -72,6 +84,10 @@ class Analysis(Metric):
     def __init__(self, context: Context) -> None:
         super().__init__()
         self.context = context
+
+    def wants(self, indices: Sequence[int]) -> bool:
+        """Whether to be shown these examples of the split; a batch that no analysis wants is not traced."""
+        return self.streams
 
     def update(self, trace: Trace) -> None:
         raise NotImplementedError

@@ -105,6 +105,9 @@ class Faithfulness(Analysis):
         self.add_sum("filled", int(self.used.sum()))
         self.add_sum("seconds", len(_league()))
 
+    def wants(self, indices: Sequence[int]) -> bool:
+        return bool(self.used[list(indices)].any())
+
     def update(self, trace: Trace) -> None:
         chosen = self.used[trace.inputs["index"].cpu()].to(trace.mask.device)
         if not bool(chosen.any()):

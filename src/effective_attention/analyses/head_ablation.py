@@ -9,7 +9,7 @@ Every variant is a forward pass of its own, layers x (heads + 1) of them, so by 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -102,6 +102,9 @@ class HeadAblation(Analysis):
         self.scores: Any = nn.ModuleList(self.task.build_metrics() for _ in range(variants))
         self.untouched = self.task.build_metrics()
         self.add_sum("count")
+
+    def wants(self, indices: Sequence[int]) -> bool:
+        return bool(self.used[list(indices)].any())
 
     def update(self, trace: Trace) -> None:
         chosen = self.used[trace.inputs["index"].cpu()].to(trace.mask.device)

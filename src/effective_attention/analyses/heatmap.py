@@ -5,6 +5,7 @@ Sun & Marasovic (2021), Fig. 2 and 7; Brunner et al. (2020), Fig. 6. The example
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import get_args
 
 import pandas as pd
@@ -39,9 +40,10 @@ class Heatmap(Analysis):
         self.add_state("ids", torch.zeros(context.max_length, dtype=torch.long), dist_reduce_fx="sum")
         self.add_state("length", torch.tensor(0), dist_reduce_fx="sum")
 
+    def wants(self, indices: Sequence[int]) -> bool:
+        return self.context.text is None and self.example in indices
+
     def update(self, trace: Trace) -> None:
-        if self.context.text is not None:
-            return
         for row in (trace.inputs["index"] == self.example).nonzero()[:, 0].tolist():
             weights, ids = self._matrices(trace, row)
             size = len(ids)

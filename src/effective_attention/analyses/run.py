@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +18,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from effective_attention.analyses.base import Analysis, Context
+from effective_attention.analyses.kept import fingerprint
 from effective_attention.attention.decomposition import Reading
 from effective_attention.attention.trace import Trace, trace
 from effective_attention.data.datamodule import Batch, EncodedSplit, LengthBucketSampler, Padding, TextDataModule, rank_and_world
@@ -64,6 +68,16 @@ class Subject:
         tokens = self._tokens(indices, inputs["input_ids"].shape[1])
         return trace(model or self.model, inputs, reading=self.reading, tokens=tokens, more=more)
 
+    def folder(self, analysis: str, options: Mapping[str, Any]) -> Path:
+        """Where an analysis keeps finished parts of long work."""
+        facts = repr((self._fingerprint, self.reading, self.datamodule.max_length, sorted(options.items())))
+        return self.datamodule.token_cache / f"{analysis}-{hashlib.sha256(facts.encode()).hexdigest()[:24]}"
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        encoded = self.split.encoded
+        return fingerprint(self.model, [encoded.input_ids, encoded.token_type_ids, encoded.offsets])
+
     def _at_full_length(self, indices: Sequence[int], chosen: Tensor) -> Trace:
         return self.trace([index for index, keep in zip(indices, chosen.tolist(), strict=True) if keep], full_length=True)
 
@@ -99,9 +113,13 @@ def describe(subject: Subject, **facts: object) -> Context:
         layers=len(probe.layers),
         heads=value.shape[1],
         d_head=value.shape[3],
+        width=probe.hidden[0].shape[-1],
         max_length=subject.datamodule.max_length,
         examples=len(subject.split),
         tokenizer=subject.datamodule.tokenizer,
+        lengths=subject.split.encoded.lengths,
+        token_ids=lambda index: subject.split.encoded.row(index)[0].tolist(),
+        folder=subject.folder,
         **facts,  # type: ignore[arg-type]
     )
 
@@ -122,8 +140,9 @@ def analyse(
     if title is not None and rank_and_world()[0] == 0:
         batches = track(list(batches), description=title, transient=True)
     for batch in batches:
-        seen = subject.trace(batch)
-        for analysis in streaming:
+        asking = [analysis for analysis in streaming if analysis.wants(batch)]
+        seen = subject.trace(batch) if asking else None
+        for analysis in asking:
             analysis.update(seen)
     with warnings.catch_warnings():  # a process without a batch, or an analysis that needs none, is no mistake
         warnings.filterwarnings("ignore", message="The ``compute`` method of metric")
