@@ -1,10 +1,12 @@
 """Rank, nullity, mass and correlation of the null part, exact beside padded."""
 
+import logging
+
 import numpy as np
 import pytest
 import torch
 
-from effective_attention.analyses.null_space import NullSpace, compare_parts
+from effective_attention.analyses.null_space import QUANTITIES, NullSpace, compare_parts, compare_projected, projection_factor
 from effective_attention.analyses.run import analyse
 from effective_attention.errors import UserError
 
@@ -28,7 +30,7 @@ def rank(value) -> int:
 
 
 def test_exact_against_a_naive_loop(subject, context, singles):
-    table = analyse(subject, {"a": NullSpace(context, padded_examples=0)})["a"]
+    table = analyse(subject, {"a": NullSpace(context, padded_examples=0, projected_examples=0)})["a"]
     heads = table[table["head"].notna()].set_index(["layer", "head", "quantity"])
     assert set(table["reading"]) == {"exact"}
     for layer in range(2):
@@ -107,6 +109,79 @@ def test_padded_and_exact_agree_where_nothing_is_padded(make_subject):
     assert (change < 1e-5).all()
 
 
-def test_bad_option(context):
-    with pytest.raises(UserError, match=r"padded_examples must be 0 or more, got -1"):
-        NullSpace(context, padded_examples=-1)
+# --- T = V H ---
+
+
+def by_svd(attention, matrix):
+    """Effective attention and rank by the singular vectors of T itself, as wide as the model."""
+    left, singular, _ = np.linalg.svd(matrix)
+    size = int((singular > 8 * np.finfo(np.float32).eps * singular[0]).sum())
+    return attention @ left[:, :size] @ left[:, :size].T, size
+
+
+def projected(layer, blocks):
+    everyone, mask = torch.ones(1, dtype=torch.bool), torch.ones(1, layer.value.shape[2], dtype=torch.bool)
+    found = compare_projected(layer, mask, everyone, *projection_factor(blocks))
+    return dict(zip(QUANTITIES, found[:, 0], strict=True))
+
+
+@pytest.mark.parametrize("lost", [0, 3], ids=["full rank", "deficient"])
+def test_projected_against_an_svd_of_t(singles, lost):
+    layer = singles[4].layers[1]
+    blocks = torch.randn(4, 8, 32, generator=torch.Generator().manual_seed(0))
+    blocks[:, 8 - lost :] = blocks[:, :lost]  # rows of H that say nothing new
+    found = projected(layer, blocks)
+    for head in range(4):
+        attention, value = (matrix[0, head].double().numpy() for matrix in (layer.attention, layer.value))
+        effective, size = by_svd(attention, value @ blocks[head].double().numpy())
+        of_values, full = by_svd(attention, value)
+        gap = np.linalg.norm(of_values - effective) / np.linalg.norm(attention)
+        assert (size, full) == (8 - lost, 8)
+        assert (found["rank"][head], found["nullity"][head], found["projection_rank"][head]) == (size, len(value) - size, size)
+        assert found["effective_gap"][head].item() == pytest.approx(gap, abs=2e-6)
+        assert (found["effective_gap"][head] > 1e-3) == (lost > 0)
+        mass = np.linalg.norm(attention - effective) / np.linalg.norm(attention)
+        assert found["null_mass"][head].item() == pytest.approx(mass, abs=2e-6)
+
+
+def test_projected_agrees_with_values_for_a_real_projection(subject, context):
+    table = analyse(subject, {"a": NullSpace(context, padded_examples=0, projected_examples=99)})["a"]
+    heads = table[table["head"].notna()].pivot_table(index=["layer", "head", "quantity"], columns="reading", values="value")
+    for name in ("rank", "nullity", "null_mass", "pearson"):
+        same = heads.xs(name, level="quantity")
+        assert same["projected"].to_numpy() == pytest.approx(same["exact"].to_numpy(), abs=1e-5)
+    gap, size = (heads.xs(name, level="quantity")["projected"] for name in ("effective_gap", "projection_rank"))
+    assert (gap < 1e-5).all()
+    assert (size == 8).all()
+    assert len(gap) == 2 * 4
+
+
+def test_projected_through_the_model_with_a_deficient_projection(make_subject):
+    from effective_attention.analyses.run import describe
+
+    subject = make_subject(examples=3)
+    with torch.no_grad():  # head 2 of the first layer writes along five directions only
+        subject.model.bert.encoder.layer[0].attention.output.dense.weight[:, 16:19] = 0
+    table = analyse(subject, {"a": NullSpace(describe(subject), padded_examples=0)})["a"]
+    values = table[table["reading"] == "projected"].set_index(["quantity", "layer", "head"])["value"]
+    assert (values["projection_rank", 0, 2], values["rank", 0, 2]) == (5, 5)
+    assert (values["projection_rank", 0, 1], values["rank", 0, 1]) == (8, 8)
+    assert values["effective_gap", 0, 2] > 1e-3
+    assert values["effective_gap", 0, 1] < 1e-5
+
+
+def test_a_model_without_a_projection_is_left_out(subject, context, monkeypatch, caplog):
+    def refuse(trace):
+        raise ValueError("hands its attention to no linear map")
+
+    monkeypatch.setattr("effective_attention.analyses.null_space.output_projections", refuse)
+    with caplog.at_level(logging.WARNING):
+        table = analyse(subject, {"a": NullSpace(context, padded_examples=0)})["a"]
+    assert set(table["reading"]) == {"exact"}
+    assert len([line for line in caplog.messages if "T = V H: hands its attention to no linear map" in line]) == 1
+
+
+@pytest.mark.parametrize("option", ["padded_examples", "projected_examples"])
+def test_bad_option(context, option):
+    with pytest.raises(UserError, match=rf"null_space\.{option} must be 0 or more, got -1"):
+        NullSpace(context, **{option: -1})

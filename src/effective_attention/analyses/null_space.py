@@ -10,9 +10,17 @@ All sums run over real queries and keys. The published protocol (Sun & Marasovic
 the padding inside the null space. For a random subset of the examples the same quantities are therefore given three times over:
 ``exact`` (all examples), ``exact_subset`` and ``padded`` (the same few, in both readings), with the ``output_change`` that the
 padded reading causes. What ``padded`` has beyond ``exact_subset`` is padding.
+
+The paper's null space is that of ``T = E W^V H``, with ``H`` the head's rows of the output projection, ours that of ``V`` alone
+(``E W^V``, with the bias that the model adds). For another random subset ``projected`` therefore gives the same quantities for
+``T = V H``, the ``projection_rank`` of ``H`` and the ``effective_gap`` ``||A_effective(V) - A_effective(T)||_F / ||A||_F``: where
+``H`` has full row rank (``d_head``) the two null spaces are one and the gap is rounding. ``T`` itself, as wide as the model, is
+never made: ``H^T = Q R`` with orthonormal ``Q``, so that ``T = (V R^T) Q^T`` has the left null space of ``V R^T``.
 """
 
 from __future__ import annotations
+
+import logging
 
 import pandas as pd
 import torch
@@ -23,10 +31,14 @@ from effective_attention.analyses.base import Analysis, Context, mean_over, samp
 from effective_attention.attention.decomposition import decompose
 from effective_attention.attention.trace import Layer, Trace
 from effective_attention.errors import UserError
+from effective_attention.explanations.norms import head_blocks, output_projections
 
-QUANTITIES = ("rank", "nullity", "nontrivial", "null_mass", "pearson", "output_change")
+log = logging.getLogger(__name__)
+
+QUANTITIES = ("rank", "nullity", "nontrivial", "null_mass", "pearson", "output_change", "projection_rank", "effective_gap")
 _CONSTANT = 1e-6  # of the sum of squares: a variance that float32 cannot tell from 0, so that no correlation is defined
-READINGS = ("exact", "exact_subset", "padded")
+_RTOL = 8 * torch.finfo(torch.float32).eps  # as ``decompose`` draws the line for values of float32
+READINGS = ("exact", "exact_subset", "padded", "projected")
 
 
 def compare_parts(
@@ -56,11 +68,42 @@ def _compare(rows: Float[Tensor, "5 *layer batch head query"], mask: Tensor) -> 
     return (square_null / square_a).sqrt(), torch.where(square_null == 0, 1.0, pearson)
 
 
-def _stacked(rank: Tensor, keys: Tensor, compared: tuple[Tensor, Tensor], change: Tensor | None = None) -> Tensor:
-    """In the order of ``QUANTITIES``; ``keys`` is what the null space is a space of."""
+def _stacked(rank: Tensor, keys: Tensor, compared: tuple[Tensor, Tensor], **more: Tensor) -> Tensor:
+    """In the order of ``QUANTITIES``, NaN what is not given; ``keys`` is what the null space is a space of."""
     nullity = (keys - rank).double()
-    change = torch.full_like(nullity, torch.nan) if change is None else change.double()
-    return torch.stack([rank.double(), nullity, (nullity > 0).double(), *compared, change])
+    found = {
+        "rank": rank,
+        "nullity": nullity,
+        "nontrivial": nullity > 0,
+        "null_mass": compared[0],
+        "pearson": compared[1],
+        **more,
+    }
+    missing = torch.full_like(nullity, torch.nan)
+    return torch.stack([found.get(name, missing).double().expand_as(nullity) for name in QUANTITIES])
+
+
+def projection_factor(
+    blocks: Float[Tensor, "head d_head width"],
+) -> tuple[Float[Tensor, "head d_head factor"], Float[Tensor, " head"]]:
+    """``R^T`` with ``H = R^T Q^T``, and the rank of ``H``: ``V H`` and ``V R^T`` have the same left null space."""
+    blocks = blocks.detach().double()
+    return torch.linalg.qr(blocks.mT).R.mT, torch.linalg.matrix_rank(blocks, rtol=_RTOL).double()
+
+
+def compare_projected(
+    layer: Layer, mask: Bool[Tensor, "batch key"], chosen: Bool[Tensor, " batch"], factor: Tensor, projection_rank: Tensor
+) -> Float[Tensor, "quantity example head"]:
+    """The chosen examples' quantities for ``T = V H``, in the order of ``QUANTITIES``; see ``projection_factor``."""
+    real, exact = mask[chosen], layer.exact
+    visible = None if layer.visible is None else layer.visible.expand(len(mask), -1, -1, -1)[chosen]
+    parts = decompose(exact.attention[chosen], layer.value[chosen].double() @ factor, visible, rtol=_RTOL)
+    rows = real[:, None, :, None]
+    gap = ((exact.effective[chosen] - parts.effective) * rows).double().flatten(2).norm(dim=-1)
+    size = (parts.attention * rows).double().flatten(2).norm(dim=-1)
+    compared = compare_parts(parts.attention, parts.effective, real)
+    keys = real.sum(dim=-1, keepdim=True)
+    return _stacked(parts.rank, keys, compared, projection_rank=projection_rank, effective_gap=gap / size)
 
 
 class NullSpace(Analysis):
@@ -69,13 +112,16 @@ class NullSpace(Analysis):
     Args:
         context: The model and the split.
         padded_examples: How many random examples to compare with the published protocol on; 0: none.
+        projected_examples: On how many to compare ``V`` with ``T = V H``; 0: none.
     """
 
-    def __init__(self, context: Context, *, padded_examples: int = 12) -> None:
+    def __init__(self, context: Context, *, padded_examples: int = 12, projected_examples: int = 4) -> None:
         super().__init__(context)
-        if not isinstance(padded_examples, int) or padded_examples < 0:
-            raise UserError(f"analysis.null_space.padded_examples must be 0 or more, got {padded_examples!r}")
-        self.compared = sample(context, padded_examples)
+        for name, count in {"padded_examples": padded_examples, "projected_examples": projected_examples}.items():
+            if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+                raise UserError(f"analysis.null_space.{name} must be 0 or more, got {count!r}")
+        self.compared, self.projected = sample(context, padded_examples), sample(context, projected_examples)
+        self._factors: list[tuple[Tensor, Tensor]] | None = None  # one per layer; found when the first text comes
         heads = len(READINGS), len(QUANTITIES), context.layers, context.heads
         lengths = len(QUANTITIES), context.max_length + 1
         for name, shape in (("by_head", heads), ("by_length", lengths)):
@@ -91,6 +137,18 @@ class NullSpace(Analysis):
         if bool(chosen.any()):
             padded = trace.at_full_length(chosen)
             self._add("padded", torch.stack([self._padded(layer, padded.mask) for layer in padded.layers], dim=1))
+        self._add_projected(trace)
+
+    def _add_projected(self, trace: Trace) -> None:
+        chosen = self.projected[trace.inputs["index"].cpu()].to(trace.mask.device)
+        if not bool(chosen.any()):
+            return
+        if self._factors is None:
+            self._factors = _projection_factors(trace)
+        if self._factors:
+            pairs = zip(trace.layers, self._factors, strict=True)
+            found = [compare_projected(layer, trace.mask, chosen, *factor) for layer, factor in pairs]
+            self._add("projected", torch.stack(found, dim=1))
 
     @staticmethod
     def _exact(trace: Trace) -> Tensor:
@@ -107,7 +165,7 @@ class NullSpace(Analysis):
         parts = decompose(layer.attention[:, :, :longest], layer.value, visible, reading="padded")
         real = mask[:, :longest]
         compared = compare_parts(parts.attention[..., :longest], parts.effective[..., :longest], real)
-        return _stacked(parts.rank, torch.tensor(mask.shape[1]), compared, parts.output_change(real))
+        return _stacked(parts.rank, torch.tensor(mask.shape[1]), compared, output_change=parts.output_change(real))
 
     def _add(self, reading: str, values: Tensor) -> None:
         place = READINGS.index(reading)
@@ -133,3 +191,13 @@ class NullSpace(Analysis):
         table[["layer", "head", "length"]] = table[["layer", "head", "length"]].astype("Int64")
         table.insert(0, "attention", "effective")
         return table[table["count"] > 0].reset_index(drop=True)
+
+
+def _projection_factors(trace: Trace) -> list[tuple[Tensor, Tensor]]:
+    """Of every layer; none where the model has no output projection that can be told apart by heads."""
+    try:
+        pairs = zip(trace.layers, output_projections(trace), strict=True)
+        return [projection_factor(head_blocks(trace.model, projection, layer.value)) for layer, projection in pairs]
+    except ValueError as error:
+        log.warning("null_space leaves out the comparison with T = V H: %s", error)
+        return []

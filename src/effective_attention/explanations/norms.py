@@ -51,7 +51,7 @@ def norm_weights(trace: Trace, attention: Part = "standard") -> NormWeights:
     heads, layers = [], []
     for layer, projection in zip(trace.layers, output_projections(trace), strict=True):
         weights = layer.part(attention).masked_fill(~pairs, 0)
-        blocks = _head_blocks(trace.model, projection, layer.value)
+        blocks = head_blocks(trace.model, projection, layer.value)
         found = [vector_norms(one, value, blocks) for one, value in zip(weights, layer.value, strict=True)]  # bounds memory
         heads.append(torch.stack([per_head for per_head, _ in found]))
         layers.append(torch.stack([per_layer for _, per_layer in found]))
@@ -114,7 +114,7 @@ def _is_output(inputs: tuple[object, ...], call: Call) -> bool:
     )
 
 
-def _head_blocks(model: PreTrainedModel, projection: nn.Module, value: Tensor) -> Float[Tensor, "head d_head width"]:
+def head_blocks(model: PreTrainedModel, projection: nn.Module, value: Tensor) -> Float[Tensor, "head d_head width"]:
     """The output projection's rows, head by head; transformers' Conv1D keeps its weight the other way round."""
     weight: Tensor = projection.weight if isinstance(projection, Conv1D) else projection.weight.T  # type: ignore[assignment]
     heads, d_head = value.shape[1], value.shape[3]

@@ -1,0 +1,103 @@
+"""How much attention goes to [CLS], to [SEP], to periods and commas and to all other tokens, and from which of these?
+
+Brunner et al. (2020), Fig. 1b-c and 5, after Clark et al. (2019), Fig. 2, per layer and head, standard beside effective. Of each
+query the weights on tokens of a type are summed; the sums are averaged over the example's queries (all, or those of one type),
+then over the examples that have such queries. ``share`` is what even attention would give: the mean share of visible tokens that
+are of the type.
+
+A period or comma is a token that is exactly that, whatever its tokenizer writes around it; other punctuation is ``other``, as in
+the papers. Special tokens that are neither [CLS] nor [SEP] are ``other`` too. Standard weights of a row sum to 1 over the types,
+effective ones need not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from effective_attention.analyses.base import ATTENTIONS, Analysis, Context, mean_over, tidy
+from effective_attention.analyses.tokens import of_kind
+from effective_attention.attention.trace import Layer, Trace
+from effective_attention.errors import UserError
+
+TARGETS = ("cls", "sep", "punctuation", "other")
+SOURCES = ("all", *TARGETS)
+_MARKS = (".", ",")
+
+
+def period_and_comma_ids(vocabulary: Mapping[str, int]) -> list[int]:
+    """Tokens that are a period or a comma once a tokenizer's own signs are taken off: of a space before, or of a word's inside.
+
+    >>> period_and_comma_ids({".": 5, "##,": 6, "...": 7, "a": 8, ",</w>": 9})
+    [5, 6, 9]
+    """
+    return sorted(
+        number
+        for token, number in vocabulary.items()
+        if token.removesuffix("</w>").removeprefix("##").lstrip("\u0120\u2581") in _MARKS
+    )
+
+
+def type_profile(
+    attention: Float[Tensor, "batch head query key"],
+    types: Bool[Tensor, "batch key type"],
+    sources: Bool[Tensor, "batch source query"],
+) -> Float[Tensor, "batch head source type"]:
+    """The weight on each type of token, averaged over each source's queries; 0 where an example has none of them."""
+    on_types = (attention @ types[:, None].to(attention.dtype)).double()  # (batch, head, query, type)
+    share = sources.double() / sources.sum(dim=-1, keepdim=True).clamp_min(1)
+    return share[:, None] @ on_types
+
+
+class TokenTypeProfile(Analysis):
+    """Table: attention, layer, head, source, target, value, share, count (examples that have queries of the source)."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        if context.tokenizer is None:
+            raise UserError("analysis token_type_profile needs a tokenizer, to find periods and commas")
+        self.marks = torch.tensor(period_and_comma_ids(context.tokenizer.get_vocab()), dtype=torch.long)
+        self.add_sum("total", len(ATTENTIONS), context.layers, context.heads, len(SOURCES), len(TARGETS))
+        self.add_sum("even", context.layers, len(SOURCES), len(TARGETS))
+        self.add_sum("count", len(SOURCES))
+
+    def update(self, trace: Trace) -> None:
+        types = self._types(trace)  # (batch, key, type)
+        sources = torch.cat([trace.mask[:, None], types.mT], dim=1)  # (batch, source, query)
+        for row, layer in enumerate(trace.layers):
+            for column, attention in enumerate(ATTENTIONS):
+                self.total[column, row] += type_profile(layer.part(attention), types, sources).sum(dim=0)
+            self.even[row] += type_profile(_even(layer, trace.mask), types, sources).sum(dim=(0, 1))
+        self.count += sources.any(dim=-1).sum(dim=0)
+
+    def _types(self, trace: Trace) -> Tensor:
+        """(batch, key, type), of which a real token has exactly one and padding none."""
+        delimiters = [of_kind(trace, name) & trace.mask for name in ("cls", "sep")]
+        marks = torch.isin(trace.inputs["input_ids"], self.marks.to(trace.mask.device)) & trace.mask
+        marks = marks & ~(delimiters[0] | delimiters[1])
+        return torch.stack([*delimiters, marks, trace.mask & ~(delimiters[0] | delimiters[1] | marks)], dim=-1)
+
+    def compute(self) -> pd.DataFrame:
+        names = {
+            "attention": ATTENTIONS,
+            "layer": range(self.context.layers),
+            "head": range(self.context.heads),
+            "source": SOURCES,
+            "target": TARGETS,
+        }
+        count = self.count[:, None]  # (source, target)
+        share = mean_over(self.even, count)[None, :, None]  # (attention, layer, head, source, target)
+        table = tidy(mean_over(self.total, count), names, share=share, count=count.long())
+        present = [name for name, some in zip(SOURCES, (self.count > 0).tolist(), strict=True) if some]
+        return table[table["source"].isin(present) & table["target"].isin(present)].reset_index(drop=True)
+
+
+def _even(layer: Layer, mask: Tensor) -> Float[Tensor, "batch 1 query key"]:
+    """The same weight on every visible token. No model that we know hides different keys from its heads: the first's are read."""
+    visible = mask[:, None, None] if layer.visible is None else layer.visible[:, :1] & mask[:, None, None]
+    visible = visible.expand(len(mask), 1, mask.shape[1], -1).to(layer.attention.dtype)
+    return visible / visible.sum(dim=-1, keepdim=True).clamp_min(1)
