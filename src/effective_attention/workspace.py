@@ -18,6 +18,10 @@ _TOKEN_TYPES = ("cls", "sep", "punctuation", "noun", "pronoun", "verb")
 _FIGURES = (
     "token_types", "delimiters", "finetuning_shift", "patterns", "null_space", "timing", "heatmap", "head_ablation",
     "faithfulness", "faithfulness_layers", "faithfulness_subject", "attention_graph", "attention_graph_maps", "pronouns",
+    "alternative_attention", "alternative_attention_heads", "token_type_profile", "token_type_profile_pairs",
+    "token_identity", "token_identity_transfer", "token_identity_generalisation", "token_identity_layers",
+    "token_identity_neighbours", "token_mixing", "token_mixing_context", "token_mixing_cls", "token_mixing_word",
+    "token_mixing_tags",
 )  # fmt: skip
 
 

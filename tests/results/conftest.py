@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from identifiability_parts import WHOLE, alternative, identity, mixing, type_profile
 
 PAPER_TASKS = ("rte", "mrpc", "qnli", "sst2", "stsb")
 TYPES = ("noun", "pronoun", "verb", "sep", "cls", "punctuation")
@@ -36,7 +37,7 @@ def fake_tables(task: str = "mrpc", *, layers: int = 2, heads: int = 3, seed: in
     def table(rows: list[dict[str, Any]], reading: str | None = "exact") -> DataFrame:
         given = {} if reading is None else {"reading": reading}
         frame = DataFrame([{**first, **given, **row} for row in rows])
-        whole = [name for name in ("layer", "head", "length") if name in frame]
+        whole = [name for name in WHOLE if name in frame]
         return frame.astype(dict.fromkeys(whole, "Int64"))
 
     def uniform(low: float, high: float) -> float:
@@ -71,6 +72,10 @@ def fake_tables(task: str = "mrpc", *, layers: int = 2, heads: int = 3, seed: in
         "attention_graph": table(_attention_graph(random, layers)),
         "pronouns": table(_pronouns(uniform, layers)).assign(checkpoint=""),
         "faithfulness": table(_faithfulness(uniform, layers)),
+        "alternative_attention": table(alternative(random, layers, heads)),
+        "token_type_profile": table(type_profile(random, layers, heads)),
+        "token_identity": table(identity(random, layers)),
+        "token_mixing": table(mixing(random, layers)),
     }
 
 
@@ -86,7 +91,7 @@ def _patterns(random: Any, layers: int) -> list[dict[str, Any]]:
 def _null_space(uniform: Callable[[float, float], float], cells: list[tuple[int, int]]) -> list[dict[str, Any]]:
     rows = []
     for layer, head in cells:
-        for reading, scale in (("exact", 1.0), ("exact_subset", 1.0), ("padded", 2.5)):
+        for reading, scale in (("exact", 1.0), ("exact_subset", 1.0), ("padded", 2.5), ("projected", 1.1)):
             values = {
                 "pearson": 1 - 0.08 * scale,
                 "null_mass": 0.1 * (layer + 1) ** 0.5 * scale * uniform(0.8, 1.2),
@@ -94,6 +99,7 @@ def _null_space(uniform: Callable[[float, float], float], cells: list[tuple[int,
             }
             values |= {"rank": 31.6, "nontrivial": 0.9} if reading == "exact" else {}
             values |= {"output_change": 0.07} if reading == "padded" else {}
+            values |= {"rank": 31.2, "projection_rank": 32, "effective_gap": 2e-7} if reading == "projected" else {}
             place = {"attention": "effective", "reading": reading, "layer": layer, "head": head, "length": None, "count": 408}
             rows += [{**place, "quantity": name, "value": value} for name, value in values.items()]
     for length in range(8, 120):

@@ -18,7 +18,8 @@ from effective_attention.results.figures.style import panels, style
 
 ANALYSES = (
     "token_types", "delimiters", "finetuning_shift", "patterns", "null_space", "timing", "heatmap", "head_ablation",
-    "attention_graph", "pronouns", "faithfulness",
+    "attention_graph", "pronouns", "faithfulness", "alternative_attention", "token_type_profile", "token_identity",
+    "token_mixing",
 )  # fmt: skip
 
 

@@ -51,7 +51,7 @@ return [...document.querySelectorAll("main img")].map((image) => {
 @pytest.mark.parametrize("width", [1280, 390])
 def test_every_figure_is_visible_and_only_boxes_scroll_sideways(width: int, browser: Any, report: Path) -> None:
     show(browser, report, width=width)
-    assert browser.execute_script(FIGURES_SEEN) == [True] * 18
+    assert browser.execute_script(FIGURES_SEEN) == [True] * 32
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     outside = "return [...document.querySelectorAll('main table, main img')].every((part) => part.closest('.box'))"
     assert browser.execute_script(outside)

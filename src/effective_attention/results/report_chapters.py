@@ -146,5 +146,77 @@ CHAPTERS = (
             "referent gets of the attention [MASK] gives to all of them, by layer; dashed, an even share."
         },
     ),
+    Chapter(
+        "alternative_attention",
+        "Another attention, the same output",
+        "Brunner et al. 2020, §3.3",
+        "Where a text has more tokens than a head has value dimensions (and one), a row of attention can be exchanged for "
+        "another one that is still a distribution and gives the same output. Two ways lead away from the head's own: the paper's "
+        "largest step along a direction of the null space, and linear programs that look for the distribution furthest away. "
+        "Distance is the share of a token's attention that is moved. The model is then run with the other map in place; as much "
+        "weight moved to a random token shows what a map with another output does.",
+        "Brunner et al. prove that such maps exist as soon as the null space of [T, 1] is not empty, and say how to make one; "
+        "they show none.",
+        {
+            "alternative_attention": "A head's own attention, another one with the same output, and their difference. Below, how "
+            "much of each token's attention can be moved: found, by the paper's step, and the bound.",
+            "alternative_attention_heads": "How much can be moved in each head, mean over the tokens of the text.",
+        },
+    ),
+    Chapter(
+        "token_type_profile",
+        "Attention between types of tokens",
+        "Brunner et al. 2020, Fig. 1b, 1c, 5",
+        "Average attention to [CLS], [SEP], periods and commas, and all other tokens, after Clark et al.: summed over the tokens "
+        "of the type, averaged over the tokens that attend, then over examples. Effective attention need not sum to 1.",
+        "Brunner et al. find that the peak of attention to [SEP] in the middle layers, and that to periods and commas in the "
+        "last ones, vanish in effective attention.",
+        {
+            "token_type_profile": "Attention from all tokens to each type. Dots are heads, lines the mean of a layer, dotted "
+            "lines what even attention would give.",
+            "token_type_profile_pairs": "From each type (rows) to each type (columns), standard and effective; dotted, even.",
+        },
+    ),
+    Chapter(
+        "token_identity",
+        "What is still in a hidden token",
+        "Brunner et al. 2020, Fig. 2, 7 to 17, 38, 39",
+        "A map is trained from hidden embeddings to what the first layer reads at the same position (token, segment and position "
+        "embeddings after their normalisation). A token is identified if, of all tokens of its text, its own input is nearest to "
+        "the mapped embedding. Maps: none (naive), linear, and an MLP with one hidden layer; distances: cosine and L2, as loss "
+        "and for the search. Texts are split into 70 % for training, 15 % for early stopping and 15 % for testing.",
+        "Brunner et al. find that a linear map recovers 93 % of MRPC's tokens from BERT's last layer by cosine; without a map "
+        "tokens stay near their input up to layer 4 of 12 and then move away; random guessing gives 1.7 %. Maps of later layers "
+        "work on earlier ones better than the other way around, and finetuning changes the last layer most.",
+        {
+            "token_identity": "Share of tokens identified by layer, mean ± standard deviation over folds; rings: the linear map "
+            "in closed form; dotted: random guesses.",
+            "token_identity_transfer": "A map trained on one layer (colour) and tested on all.",
+            "token_identity_generalisation": "On the texts the maps were trained on, and on others.",
+            "token_identity_layers": "Across a single layer: from a hidden embedding to the one before. Dashed, pretrained; "
+            "solid, finetuned.",
+            "token_identity_neighbours": "Neighbours' inputs found in a token's hidden embedding.",
+        },
+    ),
+    Chapter(
+        "token_mixing",
+        "What a hidden token is made of",
+        "Brunner et al. 2020, Fig. 3, 4, 18 to 37, 40 to 43",
+        "The contribution of an input token to a hidden embedding is the norm of its derivative, as a share of those of all "
+        "input tokens. Unless all directions are used, the norm is estimated from random orthonormal directions; the table "
+        "states the error. A word of several pieces counts with each of them.",
+        "Brunner et al. find a median own contribution of 30.6 % after layer 1, 14.4 % after layer 6 and 10.7 % after layer 12; "
+        "the own input is always the largest contributor in layers 1 to 3, and is not for 18 % of the tokens in layer 6 and 30 % "
+        "in the last two. Context is local, less so in later layers; [CLS] gathers from around the first [SEP].",
+        {
+            "token_mixing": "Left: contribution of a token's own input (line: median, box: quartiles, whiskers: 1.5 times the "
+            "box). Right: share of tokens whose own input is not the largest contributor.",
+            "token_mixing_context": "Left: in which layers a group of neighbours contributes (each group sums to 1). Right: "
+            "where contributions come from, without the token itself.",
+            "token_mixing_cls": "Where [CLS] gathers from: counted from [CLS] (without its own), and from the first [SEP].",
+            "token_mixing_word": "All contributions to one chosen token (orange), by layer; colours follow the square root.",
+            "token_mixing_tags": "Own contribution by part of speech, ordered by the last layer's median.",
+        },
+    ),
 )
 """In the order of the report."""

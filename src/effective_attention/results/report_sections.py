@@ -13,7 +13,7 @@ from urllib.parse import quote
 from pandas import DataFrame
 
 from effective_attention.models import pattern_net
-from effective_attention.results import report_explanations, report_tables
+from effective_attention.results import report_explanations, report_identifiability, report_tables
 from effective_attention.results.figures import FIGURES, can_draw, figure_bytes
 from effective_attention.results.figures.style import Panel, panels, task_title
 from effective_attention.results.report import RunResults
@@ -32,10 +32,18 @@ _SUMMARIES: dict[str, tuple[Callable[[DataFrame], Grid], ...]] = {
     "token_types": (report_tables.token_types,),
     "delimiters": (report_tables.delimiters,),
     "finetuning_shift": (report_tables.finetuning_shift,),
-    "null_space": (report_tables.null_space,),
+    "null_space": (report_tables.null_space, report_identifiability.projected),
     "head_ablation": (report_tables.head_ablation,),
     "faithfulness": (report_explanations.league_table, report_explanations.correlations),
     "pronouns": (report_explanations.candidates, report_explanations.referents),
+    "alternative_attention": (
+        report_identifiability.alternatives,
+        report_identifiability.alternative_logits,
+        report_identifiability.alternative_layers,
+    ),
+    "token_type_profile": (report_identifiability.type_profile,),
+    "token_identity": (report_identifiability.identity_rates,),
+    "token_mixing": (report_identifiability.mixing,),
 }
 
 
@@ -119,7 +127,8 @@ def _scores(facts: Sequence[Mapping[str, Any]]) -> Section:
 
 def _section(chapter: Chapter, table: DataFrame, figures: Path | None) -> Section:
     name = chapter.analysis
-    grids = [make(table) for make in _SUMMARIES.get(name, ())]
+    made = [make(table) for make in _SUMMARIES.get(name, ())]
+    grids = [grid for grid in made if grid.rows]  # what was not asked for has no rows
     remarks = [chapter.paper_says] if chapter.paper_says else []
     if name == "patterns":
         facts = pattern_net.pattern_net_facts()
@@ -159,7 +168,7 @@ def _count(panel: Panel, column: str) -> str:
 
 def _reading(table: DataFrame, found: Sequence[Panel]) -> str:
     readings = list(table["reading"].dropna().unique()) if "reading" in table else []
-    words = [_READINGS.get(str(name), str(name)) for name in readings if name != "exact_subset"]
+    words = [_READINGS.get(str(name), str(name)) for name in readings if name not in ("exact_subset", "projected")]
     text = f"; reading: {' and '.join(words)}" if words else ""
     if "exact_subset" in readings and "count" in table:
         subsets = [replace(panel, table=panel.table[panel.table["reading"] == "padded"]) for panel in found]

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 from pandas import DataFrame
 
+from effective_attention.results.figures.alternative_attention import (
+    alternative_attention,
+    alternative_attention_heads,
+    has_all_heads,
+)
 from effective_attention.results.figures.attention_graph import attention_graph, attention_graph_maps
 from effective_attention.results.figures.delimiters import delimiters, delimiters_cls, delimiters_fitted, delimiters_sep
 from effective_attention.results.figures.faithfulness import faithfulness, faithfulness_layers, faithfulness_subject, has_subjects
@@ -21,6 +27,21 @@ from effective_attention.results.figures.patterns import patterns, patterns_laye
 from effective_attention.results.figures.pronouns import pronouns
 from effective_attention.results.figures.style import style
 from effective_attention.results.figures.timing import timing
+from effective_attention.results.figures.token_identity import (
+    has_experiment,
+    has_training_rates,
+    token_identity,
+    token_identity_generalisation,
+    token_identity_layers,
+)
+from effective_attention.results.figures.token_identity_maps import (
+    has_transfer,
+    token_identity_neighbours,
+    token_identity_transfer,
+)
+from effective_attention.results.figures.token_mixing import has_quantity, token_mixing, token_mixing_cls, token_mixing_context
+from effective_attention.results.figures.token_mixing_words import has_tags, token_mixing_tags, token_mixing_word
+from effective_attention.results.figures.token_type_profile import has_pairs, token_type_profile, token_type_profile_pairs
 from effective_attention.results.figures.token_types import token_types, token_types_lift
 from effective_attention.results.files import whole_file
 
@@ -46,10 +67,36 @@ FIGURES: dict[str, Callable[[DataFrame], Figure]] = {
     "faithfulness": faithfulness,
     "faithfulness_layers": faithfulness_layers,
     "faithfulness_subject": faithfulness_subject,
+    "alternative_attention": alternative_attention,
+    "alternative_attention_heads": alternative_attention_heads,
+    "token_type_profile": token_type_profile,
+    "token_type_profile_pairs": token_type_profile_pairs,
+    "token_identity": token_identity,
+    "token_identity_transfer": token_identity_transfer,
+    "token_identity_generalisation": token_identity_generalisation,
+    "token_identity_layers": token_identity_layers,
+    "token_identity_neighbours": token_identity_neighbours,
+    "token_mixing": token_mixing,
+    "token_mixing_context": token_mixing_context,
+    "token_mixing_cls": token_mixing_cls,
+    "token_mixing_word": token_mixing_word,
+    "token_mixing_tags": token_mixing_tags,
 }
 """By name. Every analysis has a figure of its name; some have more, whose names begin with it and an underscore."""
 
-_CONDITIONS: dict[str, Callable[[DataFrame], bool]] = {"faithfulness_subject": has_subjects}
+_CONDITIONS: dict[str, Callable[[DataFrame], bool]] = {
+    "faithfulness_subject": has_subjects,
+    "alternative_attention_heads": has_all_heads,
+    "token_type_profile_pairs": has_pairs,
+    "token_identity": partial(has_experiment, name="input"),
+    "token_identity_transfer": has_transfer,
+    "token_identity_generalisation": has_training_rates,
+    "token_identity_layers": partial(has_experiment, name="previous"),
+    "token_identity_neighbours": partial(has_experiment, name="neighbours"),
+    "token_mixing_cls": partial(has_quantity, name="cls"),
+    "token_mixing_word": partial(has_quantity, name="word"),
+    "token_mixing_tags": has_tags,
+}
 """What a table must hold for a figure; most need nothing but rows."""
 
 
