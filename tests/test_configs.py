@@ -139,7 +139,7 @@ def test_analyses(name: str) -> None:
     from effective_attention.analyses.base import Analysis
 
     made = instantiate(load("evaluate", f"analysis={name}").analysis)
-    assert name in (*made, "none", "paper", "all")
+    assert name in (*made, "none", "paper", "identifiability", "all")
     assert all(issubclass(factory.func, Analysis) for factory in made.values())
     assert (len(made) == 0) == (name == "none")
 
