@@ -34,7 +34,8 @@ def factories(*names: str):
     GlobalHydra.instance().clear()
     options = [option for name, extra in SLOW.items() for option in extra]
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        cfg = compose("evaluate", overrides=["analysis=[all,token_identity]", "analysis.null_space.padded_examples=5", *options])
+        chosen = "analysis=[all,token_identity,token_mixing]"
+        cfg = compose("evaluate", overrides=[chosen, "analysis.null_space.padded_examples=5", *options])
     made = dict(instantiate(cfg.analysis))
     return {name: made[name] for name in names} if names else made
 
