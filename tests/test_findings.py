@@ -111,6 +111,16 @@ def test_a_text_of_the_users(trained: Any, compose: Compose, tmp_path: Path) -> 
     assert "<b>cat" not in (tmp_path / "run" / "report.html").read_text()
 
 
+@pytest.mark.parametrize("name", ["attention_graph", "alternative_attention", "token_mixing"])
+def test_an_analysis_of_the_users_text_alone(trained: Any, compose: Compose, tmp_path: Path, name: str) -> None:
+    """The split is not read, and what cannot be drawn without it is left out."""
+    evaluate(compose("evaluate", f"checkpoint={trained.folder}", f"analysis={name}", quoted("text=Well, a cat sat.")))
+    folder = tmp_path / "run"
+    assert len(pd.read_parquet(folder / "tables" / f"{name}.parquet")) > 0
+    assert list((folder / "figures").glob(f"{name}*.png"))
+    assert f'id="{name}"' in (folder / "report.html").read_text()
+
+
 def test_the_published_reading_is_named_in_the_tables(trained: Any, compose: Compose, tmp_path: Path) -> None:
     evaluate(
         compose("evaluate", f"checkpoint={trained.folder}", "analysis=[delimiters,timing]", "reading=padded", "attention=all")

@@ -93,6 +93,8 @@ _CONDITIONS: dict[str, Callable[[DataFrame], bool]] = {
     "token_identity_generalisation": has_training_rates,
     "token_identity_layers": partial(has_experiment, name="previous"),
     "token_identity_neighbours": partial(has_experiment, name="neighbours"),
+    "token_mixing": partial(has_quantity, name="own"),
+    "token_mixing_context": partial(has_quantity, name="neighbour"),
     "token_mixing_cls": partial(has_quantity, name="cls"),
     "token_mixing_word": partial(has_quantity, name="word"),
     "token_mixing_tags": has_tags,
