@@ -74,6 +74,19 @@ def build_subject(cache: Path, *, batch_size: int = 4, padding: str = "longest",
     return Subject(models[0], models[1], data, split, annotated, torch.device("cpu"))
 
 
+def join_two(rank: int, folder: str, tokens: str = "tokens") -> Any:
+    """For a spawned process: one of two that share the work; its subject, whose cache is ``folder``/``tokens``."""
+    import os
+
+    import torch
+
+    torch.set_num_threads(1)
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "HF_HUB_OFFLINE": "1"}
+    store = torch.distributed.FileStore(f"{folder}/store", 2)
+    torch.distributed.init_process_group("gloo", store=store, rank=rank, world_size=2)
+    return build_subject(Path(folder) / tokens)
+
+
 @pytest.fixture
 def make_subject(tmp_path: Path) -> Callable[..., Any]:
     return lambda **options: build_subject(tmp_path, **options)

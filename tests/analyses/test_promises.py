@@ -1,7 +1,6 @@
 """What every analysis promises, checked for all of them: whatever ``conf/analysis/all.yaml`` names is in the list, and more."""
 
 import dataclasses
-import os
 import pickle
 from pathlib import Path
 
@@ -161,14 +160,10 @@ def _one_of_two(rank: int, folder: str) -> None:
     import sys
 
     sys.path.insert(0, str(Path(__file__).parent))
-    from conftest import build_subject
+    from conftest import join_two
     from effective_attention.analyses.run import describe
 
-    torch.set_num_threads(1)
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "HF_HUB_OFFLINE": "1"}
-    store = torch.distributed.FileStore(f"{folder}/store", 2)
-    torch.distributed.init_process_group("gloo", store=store, rank=rank, world_size=2)
-    subject = build_subject(Path(folder) / "tokens")  # shared, as finished parts must be
+    subject = join_two(rank, folder)  # shared, as finished parts must be
     found = tables(subject, describe(subject, seed=0, task=subject.datamodule.task), *STREAMING, keep=True)
     (Path(folder) / f"{rank}.pickle").write_bytes(pickle.dumps(found))
     torch.distributed.destroy_process_group()

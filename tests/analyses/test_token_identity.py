@@ -1,7 +1,6 @@
 """The whole analysis on a tiny model, against loops over single examples; what survives a kill; what is refused."""
 
 import dataclasses
-import os
 import pickle
 from pathlib import Path
 
@@ -305,14 +304,10 @@ def _one_of_two(rank, folder):
     import sys
 
     sys.path.insert(0, str(Path(__file__).parent))
-    from conftest import build_subject
+    from conftest import join_two
     from effective_attention.analyses.run import describe
 
-    torch.set_num_threads(1)
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "HF_HUB_OFFLINE": "1"}
-    store = torch.distributed.FileStore(f"{folder}/store", 2)
-    torch.distributed.init_process_group("gloo", store=store, rank=rank, world_size=2)
-    subject = build_subject(Path(folder) / "tokens")
+    subject = join_two(rank, folder)
     table = run(subject, build(describe(subject, seed=0, task=subject.datamodule.task), distances=["l2"]))
     (Path(folder) / f"{rank}.pickle").write_bytes(pickle.dumps(table))
     torch.distributed.destroy_process_group()

@@ -1,7 +1,6 @@
 """What hidden tokens are made of: the table, resuming, several processes, and options that cannot be."""
 
 import dataclasses
-import os
 import pickle
 import shutil
 from pathlib import Path
@@ -265,14 +264,10 @@ def _one_of_two(rank: int, folder: str) -> None:
     import sys
 
     sys.path.insert(0, str(Path(__file__).parent))
-    from conftest import build_subject
+    from conftest import join_two
     from effective_attention.analyses.run import describe
 
-    torch.set_num_threads(1)
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "HF_HUB_OFFLINE": "1"}
-    store = torch.distributed.FileStore(f"{folder}/store", 2)
-    torch.distributed.init_process_group("gloo", store=store, rank=rank, world_size=2)
-    subject = build_subject(Path(folder) / f"tokens{rank}")
+    subject = join_two(rank, folder, f"tokens{rank}")
     context = describe(subject, seed=0, task=subject.datamodule.task)
     shared = dataclasses.replace(context, folder=lambda analysis, options: Path(folder) / "shared")
     found = [table_of(subject, one) for one in (context, shared)]

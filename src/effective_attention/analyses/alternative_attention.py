@@ -28,10 +28,11 @@ from rich.console import Console
 from rich.progress import track
 from torch import Tensor
 
-from effective_attention.analyses.base import Analysis, Context, check_example, tidy
+from effective_attention.analyses.base import Analysis, Context, check_example, tidy, whole
 from effective_attention.attention.alternatives import alternative_maps, bounds, distance
 from effective_attention.attention.replacement import replaced_logits
 from effective_attention.attention.trace import Trace, trace
+from effective_attention.attribution.first_layer import text_inputs
 from effective_attention.errors import UserError
 
 Heads = Literal["all", "shown"]
@@ -39,33 +40,15 @@ SHOWN = ("standard", "alternative", "effective")
 METHODS = ("step", "program")
 PUT_IN = ("alternative", "control")
 SCOPES = ("head", "all")
-_COLUMNS = [
-    *(
-        "attention",
-        "quantity",
-        "layer",
-        "head",
-        "query",
-        "key",
-        "query_token",
-        "key_token",
-        "method",
-        "scope",
-        "value",
-        "examples",
-    )
-]
+_COLUMNS = ["attention", "quantity", "layer", "head", "query", "key", "query_token", "key_token", "method", "scope", "value"]
+_COLUMNS += ["examples"]
 _LIGHT = {"starts": 1, "rounds": 2}  # for the heads that are not shown
 _One = TypeVar("_One")
 
 
 def example_alone(seen: Trace, row: int) -> Trace:
     """One text traced without companions and padding: rounding decides between alternatives that are equally far."""
-    places = seen.mask[row]
-    inputs = {
-        name: value[row : row + 1, places] if value.ndim > 1 else value[row : row + 1] for name, value in seen.inputs.items()
-    }
-    return trace(seen.model, inputs)
+    return trace(seen.model, text_inputs(seen, row))
 
 
 def control_map(
@@ -83,7 +66,7 @@ def control_map(
 
 
 class AlternativeAttention(Analysis):
-    """Table: attention, quantity, layer, head, query, key, query_token, key_token, method, scope, value.
+    """Table: attention, quantity, layer, head, query, key, query_token, key_token, method, scope, value, examples.
 
     Quantities: ``weight`` (the shown head's maps), ``distance`` of each query's alternative by ``method``, ``bound`` that no
     distance exceeds (shown head), ``freedom`` (dimensions of the null space; 0: there is no alternative), ``output_change`` (of
@@ -243,8 +226,7 @@ class AlternativeAttention(Analysis):
 
 
 def _check_number(option: str, number: Any, lowest: int, highest: int | None) -> None:
-    wrong = not isinstance(number, int) or isinstance(number, bool) or number < lowest
-    if wrong or (highest is not None and number > highest):
+    if not whole(number, lowest) or (highest is not None and number > highest):
         wanted = f"at least {lowest}" if highest is None else f"from {lowest} to {highest}"
         raise UserError(f"analysis.alternative_attention.{option} must be {wanted}, got {number!r}")
 

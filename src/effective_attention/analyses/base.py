@@ -133,9 +133,18 @@ def layer_numbers(choice: Any, layers: int, option: str) -> list[int]:
     return [number % layers]
 
 
+def whole(value: Any, least: int = 1) -> bool:
+    """Whether it is a whole number, and no smaller.
+
+    >>> whole(1), whole(0), whole(0, 0), whole(True), whole(2.0)
+    (True, False, True, False, False)
+    """
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
 def check_limit(option: str, limit: Any) -> None:
     """Of examples; None: all."""
-    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
+    if limit is not None and not whole(limit):
         raise UserError(f"{option} must be at least 1, or null for all, got {limit!r}")
 
 
@@ -158,6 +167,11 @@ def sample(context: Context, count: int | None) -> Tensor:
     order = torch.randperm(context.examples, generator=torch.Generator().manual_seed(context.seed))
     chosen[order if count is None else order[:count]] = True
     return chosen
+
+
+def in_sample(chosen: Tensor, trace: Trace) -> Tensor:
+    """Which examples of a batch, (batch,), belong to a sample; see ``sample``."""
+    return chosen[trace.inputs["index"].cpu()].to(trace.mask.device)
 
 
 def drawn(index: Tensor, share: float, seed: int) -> Tensor:

@@ -29,7 +29,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from effective_attention.analyses.attention_graph import check_graph_options
-from effective_attention.analyses.base import ATTENTIONS, Analysis, Context, check_limit, sample
+from effective_attention.analyses.base import ATTENTIONS, Analysis, Context, check_limit, in_sample, sample, whole
 from effective_attention.analyses.flow import flows
 from effective_attention.analyses.graph import RESIDUAL
 from effective_attention.analyses.ranking import bootstrap, spearman
@@ -109,7 +109,7 @@ class Faithfulness(Analysis):
         return bool(self.used[list(indices)].any())
 
     def update(self, trace: Trace) -> None:
-        chosen = self.used[trace.inputs["index"].cpu()].to(trace.mask.device)
+        chosen = in_sample(self.used, trace)
         if not bool(chosen.any()):
             return
         if not bool(self.filled.any()):
@@ -230,18 +230,14 @@ def _check(context: Context, **options: Any) -> None:
     if context.task is None:
         raise UserError("analysis faithfulness needs a task: it explains the correct answer")
     wanted = {
-        "row": (_whole(options["row"], 0) and options["row"] < context.max_length, f"from 0 to {context.max_length - 1}"),
-        "steps": (_whole(options["steps"], 1), "at least 1"),
+        "row": (whole(options["row"], 0) and options["row"] < context.max_length, f"from 0 to {context.max_length - 1}"),
+        "steps": (whole(options["steps"], 1), "at least 1"),
         "shares": (_are_shares(options["shares"]), "numbers above 0, up to 1"),
         "erase": (options["erase"] in get_args(How), " or ".join(get_args(How))),
     }
     for name, (good, words) in wanted.items():
         if not good:
             raise UserError(f"analysis.faithfulness.{name} must be {words}, got {options[name]!r}")
-
-
-def _whole(value: Any, least: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
 def _are_shares(values: Any) -> bool:

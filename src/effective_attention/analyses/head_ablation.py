@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, PreTrainedModel
 from transformers.masking_utils import AttentionMaskInterface, eager_mask
 
-from effective_attention.analyses.base import Analysis, Context, check_limit, sample
+from effective_attention.analyses.base import Analysis, Context, check_limit, in_sample, sample
 from effective_attention.attention.implementations import (
     attention_function,
     eager_function,
@@ -107,7 +107,7 @@ class HeadAblation(Analysis):
         return bool(self.used[list(indices)].any())
 
     def update(self, trace: Trace) -> None:
-        chosen = self.used[trace.inputs["index"].cpu()].to(trace.mask.device)
+        chosen = in_sample(self.used, trace)
         if not bool(chosen.any()):
             return
         self.count += chosen.sum()

@@ -27,7 +27,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from effective_attention.analyses.base import Analysis, Context, mean_over, sample, tidy
+from effective_attention.analyses.base import Analysis, Context, in_sample, mean_over, sample, tidy, whole
 from effective_attention.attention.decomposition import decompose
 from effective_attention.attention.trace import Layer, Trace
 from effective_attention.errors import UserError
@@ -118,7 +118,7 @@ class NullSpace(Analysis):
     def __init__(self, context: Context, *, padded_examples: int = 12, projected_examples: int = 4) -> None:
         super().__init__(context)
         for name, count in {"padded_examples": padded_examples, "projected_examples": projected_examples}.items():
-            if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+            if not whole(count, 0):
                 raise UserError(f"analysis.null_space.{name} must be 0 or more, got {count!r}")
         self.compared, self.projected = sample(context, padded_examples), sample(context, projected_examples)
         self._factors: list[tuple[Tensor, Tensor]] | None = None  # one per layer; found when the first text comes
@@ -129,7 +129,7 @@ class NullSpace(Analysis):
             self.add_sum(f"{name}_count", *shape)
 
     def update(self, trace: Trace) -> None:
-        chosen = self.compared[trace.inputs["index"].cpu()].to(trace.mask.device)
+        chosen = in_sample(self.compared, trace)
         values = self._exact(trace)  # (quantity, layer, batch, head)
         self._add("exact", values)
         self._add("exact_subset", values[:, :, chosen])
@@ -140,7 +140,7 @@ class NullSpace(Analysis):
         self._add_projected(trace)
 
     def _add_projected(self, trace: Trace) -> None:
-        chosen = self.projected[trace.inputs["index"].cpu()].to(trace.mask.device)
+        chosen = in_sample(self.projected, trace)
         if not bool(chosen.any()):
             return
         if self._factors is None:

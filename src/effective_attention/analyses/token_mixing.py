@@ -28,7 +28,7 @@ import torch
 from jaxtyping import Int
 from numpy import ndarray
 
-from effective_attention.analyses.base import Analysis, Context, check_example, check_limit, sample
+from effective_attention.analyses.base import Analysis, Context, check_example, check_limit, sample, whole
 from effective_attention.analyses.kept import Kept, check_disk, wait_for_others
 from effective_attention.attention.trace import Trace
 from effective_attention.attribution.jacobian import contributions
@@ -199,8 +199,7 @@ class TokenMixing(Analysis):
 
 
 def _check_directions(directions: Any) -> None:
-    fits = isinstance(directions, int) and not isinstance(directions, bool) and directions >= 2
-    if directions != "exact" and not fits:
+    if directions != "exact" and not whole(directions, 2):
         raise UserError(f"analysis.token_mixing.directions must be a whole number of 2 or more, or exact, got {directions!r}")
 
 

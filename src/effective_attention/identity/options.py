@@ -9,7 +9,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from effective_attention.analyses.base import layer_numbers
+from effective_attention.analyses.base import layer_numbers, whole
 from effective_attention.errors import UserError
 from effective_attention.identity.folds import make_fold
 from effective_attention.identity.lookup import Distance
@@ -133,10 +133,6 @@ def check_texts(chosen: Chosen, texts: NDArray[np.int64], lengths: NDArray[np.in
         for part, places in parts.items():
             if lengths[texts[places]].max() <= abs(unit.offset):
                 raise UserError(f"{_OPTION}.neighbours: no {part} text has neighbours {abs(unit.offset)} apart; leave it out")
-
-
-def whole(value: Any, least: int = 1) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
 def _layers(wanted: Any, layers: int) -> tuple[int, ...]:
