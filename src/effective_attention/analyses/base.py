@@ -46,6 +46,7 @@ class Context:
         masked_lm: Loads the encoder with its masked-language-model head; None: there is no encoder to ask.
         lengths: How many tokens each example of the split has; None: not known.
         token_ids: Those of one example of the split, by its number; None: not known.
+        relations: Names of the dependency relations that tokens of the split have; empty without a tagger.
         folder: ``folder(analysis, options)`` is where finished parts of long work on this very model and split are kept;
             None: nowhere. See ``analyses.kept``.
     """
@@ -64,6 +65,7 @@ class Context:
     masked_lm: Callable[[], PreTrainedModel] | None = None
     lengths: NDArray[np.int64] | None = None
     token_ids: Callable[[int], list[int]] | None = None
+    relations: tuple[str, ...] = ()
     folder: Callable[[str, Mapping[str, Any]], Path] | None = None
 
 

@@ -27,7 +27,7 @@ from effective_attention.errors import UserError
 
 Factory = Callable[[Context], Analysis]
 Tables = dict[str, pd.DataFrame]
-_TOKEN_FACTS = ("kind", "upos", "word", "first")
+_TOKEN_FACTS = ("kind", "upos", "word", "first", "head", "relation")
 
 
 @dataclass(frozen=True)
@@ -119,6 +119,7 @@ def describe(subject: Subject, **facts: object) -> Context:
         tokenizer=subject.datamodule.tokenizer,
         lengths=subject.split.encoded.lengths,
         token_ids=lambda index: subject.split.encoded.row(index)[0].tolist(),
+        relations=subject.annotated.relations,
         folder=subject.folder,
         **facts,  # type: ignore[arg-type]
     )

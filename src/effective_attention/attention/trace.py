@@ -43,12 +43,18 @@ class Layer:
         value: One set of values per head (repeated under grouped-query attention).
         visible: What each query may see, (batch, 1 or head, 1 or query, key); None: everything.
         reading: What ``part`` means by effective attention; ``padded`` wants inputs padded to the maximum length.
+        query: As the model compares them with keys, rotated where it rotates; None: not recorded.
+        key: One set per head, as of values.
+        scaling: The factor of query times key before the softmax; None: not known.
     """
 
     attention: Float[Tensor, "batch head query key"]
     value: Float[Tensor, "batch head key d_head"]
     visible: Bool[Tensor, "batch heads queries key"] | None = None
     reading: Reading = "exact"
+    query: Float[Tensor, "batch head query d_key"] | None = None
+    key: Float[Tensor, "batch head key d_key"] | None = None
+    scaling: float | None = None
 
     @cached_property
     def exact(self) -> Decomposition:
@@ -122,8 +128,10 @@ def traced_attention(
     layers = _RECORDING.get()
     if layers is not None:
         groups = weights.shape[1] // value.shape[1]
-        values = value.repeat_interleave(groups, dim=1) if groups > 1 else value
-        layers.append(Layer(weights.detach(), values.detach(), visible_keys(attention_mask, weights)))
+        keys, values = (part.detach().repeat_interleave(groups, dim=1) if groups > 1 else part.detach() for part in (key, value))
+        visible = visible_keys(attention_mask, weights)
+        compared = {"query": query.detach(), "key": keys, "scaling": kwargs.get("scaling")}
+        layers.append(Layer(weights.detach(), values, visible, **compared))
     return output, weights
 
 
