@@ -130,8 +130,8 @@ def traced_attention(
         groups = weights.shape[1] // value.shape[1]
         keys, values = (part.detach().repeat_interleave(groups, dim=1) if groups > 1 else part.detach() for part in (key, value))
         visible = visible_keys(attention_mask, weights)
-        compared = {"query": query.detach(), "key": keys, "scaling": kwargs.get("scaling")}
-        layers.append(Layer(weights.detach(), values, visible, **compared))
+        scaling = kwargs.get("scaling")
+        layers.append(Layer(weights.detach(), values, visible, query=query.detach(), key=keys, scaling=scaling))
     return output, weights
 
 
