@@ -7,13 +7,14 @@ from effective_attention.cli import command, one_line_errors
 
 
 @hydra.main(version_base="1.3", config_path="conf", config_name="evaluate")
-def main(cfg: DictConfig) -> float:
-    """Returns the task's metric under the first attention."""
+def main(cfg: DictConfig) -> float | None:
+    """Returns the task's metric under the first attention; None for a task without labels."""
     with one_line_errors():
         from effective_attention.pipeline import evaluate  # heavy: imported here to keep --help fast
 
         metrics = evaluate(cfg)
-    return float(metrics[f"test/{cfg.attention.kinds[0]}/{cfg.task.main_metric}"])
+    name = cfg.task.main_metric
+    return None if name is None else float(metrics[f"test/{cfg.attention.kinds[0]}/{name}"])
 
 
 if __name__ == "__main__":

@@ -156,7 +156,7 @@ def _tested(logits: list[list[float]], seconds: Sequence[float] = (1.0,), order:
 def test_relative_by_hand_whatever_the_order_of_the_examples() -> None:
     standard = _tested([[1.0, 0.0], [0.0, 1.0], [2.0, 2.5]])
     other = _tested([[1.0, 0.5], [0.5, 0.25], [2.0, 2.5]], seconds=[3.0], order=[2, 0, 1])
-    assert _relative("effective", other, standard, is_regression=False) == {
+    assert _relative("effective", other, standard, has_classes=True) == {
         "test/effective/seconds_ratio": 3.0,
         "test/effective/max_logit_difference": 0.75,
         "test/effective/changed_predictions": 1,

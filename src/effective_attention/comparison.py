@@ -39,7 +39,8 @@ def compare_attentions(
 
     Returns:
         ``test/<attention>/<metric>``, ``seconds``, ``examples_per_second``; and against ``standard``, where that was tested:
-        ``seconds_ratio`` (median of the rounds' ratios), ``max_logit_difference``, ``changed_predictions``. ``effective`` adds
+        ``seconds_ratio`` (median of the rounds' ratios), ``max_logit_difference``, ``changed_predictions`` (of classes; a
+        task without labels has neither these nor metrics). ``effective`` adds
         ``null_space_share``: how many of all (example, layer, head) have a non-trivial null space. ``padded`` adds
         ``output_change``.
     """
@@ -52,7 +53,7 @@ def compare_attentions(
     for name, result in tested.items():
         metrics |= _absolute(name, result)
         if name != "standard" and "standard" in tested:
-            metrics |= _relative(name, result, tested["standard"], is_regression=classifier.task.is_regression)
+            metrics |= _relative(name, result, tested["standard"], has_classes=bool(classifier.task.labels))
     return metrics
 
 
@@ -95,7 +96,7 @@ def _absolute(kind: str, result: _Tested) -> dict[str, float]:
     return metrics
 
 
-def _relative(kind: str, result: _Tested, standard: _Tested, *, is_regression: bool) -> dict[str, float]:
+def _relative(kind: str, result: _Tested, standard: _Tested, *, has_classes: bool) -> dict[str, float]:
     ratios = [mine / theirs for mine, theirs in zip(result.seconds, standard.seconds, strict=True)]
     order = sorted(standard.logits)
     before, after = (torch.stack([tested.logits[index] for index in order]) for tested in (standard, result))
@@ -103,6 +104,6 @@ def _relative(kind: str, result: _Tested, standard: _Tested, *, is_regression: b
         f"test/{kind}/seconds_ratio": statistics.median(ratios),
         f"test/{kind}/max_logit_difference": float((after - before).abs().max()),
     }
-    if not is_regression:
+    if has_classes:
         metrics[f"test/{kind}/changed_predictions"] = int((after.argmax(-1) != before.argmax(-1)).sum())
     return metrics

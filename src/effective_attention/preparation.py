@@ -52,7 +52,7 @@ class Run:
         """The model as it was before finetuning, once more; its random parts are drawn from the seed alone."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.classifier.origin["seed"])
-            return self.encoder.classifier(self.task.num_outputs)
+            return self.encoder.classifier(self.classifier.model.config.num_labels)
 
 
 def prepare(cfg: DictConfig, checkpoint: str | None) -> Run:
@@ -61,6 +61,11 @@ def prepare(cfg: DictConfig, checkpoint: str | None) -> Run:
     _check(cfg)
     pl.seed_everything(cfg.seed, workers=True, verbose=False)
     task: Task = instantiate(cfg.task)
+    if not task.has_labels and "optimizer" in cfg:
+        raise UserError(
+            f"task={task.name} has no labels, so there is nothing to learn; train on a task that has, such as task=mrpc, "
+            f"then look at it with evaluate.py task={task.name} checkpoint=<run>"
+        )
     source: Source = instantiate(cfg.data.source)
     if checkpoint is None:
         encoder: Encoder = instantiate(cfg.model)
@@ -133,10 +138,11 @@ def _facts(task: Task, source: Source, encoder: Encoder, *, seed: int, checkpoin
     embedded = [name for name, is_so in (("model", encoder.embedded), ("data", source.name == "sample")) if is_so]
     facts["run/embedded"] = bool(embedded)
     if embedded:
+        command = "train.py" if task.has_labels else "evaluate.py model=bert_base"
         real = f"task={task.name} data=local data.dir=<folder>" if task.loaders else f"+experiment=paper task={task.name}"
         facts["run/note"] = (
             f"embedded {' and '.join(embedded)}: a small demonstration, not the paper's setting; "
-            f"for the real thing: python train.py {real}"
+            f"for the real thing: python {command} {real}"
         )
     return facts
 

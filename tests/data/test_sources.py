@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from effective_attention.data.sources import Examples, HubSource, LocalSource, SampleSource
+from effective_attention.data.tagging import TaggedText
 from effective_attention.data.tasks import Task
 from effective_attention.errors import UserError
 
@@ -305,6 +306,25 @@ def test_a_limit_is_spread_over_the_split() -> None:
     assert many.spread(5).labels == [0, 2, 4, 6, 8]
     assert many.spread(4).texts == [("0",), ("2",), ("5",), ("7",)]
     assert many.spread(10) == many
+
+
+def test_a_limit_keeps_what_belongs_together_and_needs_no_labels() -> None:
+    (first,), (second,) = words = [(TaggedText((0,), (1,), (tag,), ("",), (0,), ("root",)),) for tag in ("NOUN", "VERB")]
+    examples = Examples([("a",), ("b",), ("c",), ("d",)], None, "here", words=[*words, *words])
+    assert examples.spread(2) == Examples([("a",), ("c",)], None, "here", words=[(first,), (first,)])
+    assert examples.spread(4).words == [(first,), (second,)] * 2
+
+
+def test_a_table_for_a_task_without_labels(tmp_path: Path) -> None:
+    """Columns that nobody asks for are left alone, a label among them."""
+    write(tmp_path / "train.csv", "sentence,label\nA cat.,what\nA dog.,\n")
+    options: dict[str, Any] = {"labels": [], "metrics": {}, "main_metric": None}
+    task = Task(**sst2.to_dict() | options)
+    assert LocalSource(str(tmp_path)).load(task, "train") == Examples(
+        [("A cat.",), ("A dog.",)], None, f"file {tmp_path / 'train.csv'}"
+    )
+    write(tmp_path / "train.csv", "text\nA cat.\n")
+    refuses(tmp_path, r"missing column 'sentence' \(there are: text\)", task=task)
 
 
 # --- local: real GLUE ---

@@ -205,6 +205,54 @@ def test_a_token_outside_of_any_word() -> None:
     assert found["kind"][2] == "punctuation"
 
 
+# --- gold words ---
+
+
+def gold(text: str, rows: str) -> tuple[TaggedText, ...]:
+    return tuple(StubTagger({text: rows}).tag([text]))
+
+
+class DeafTagger(StubTagger):
+    """Must not be asked for anything."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise AssertionError(f"asked for {name}")
+
+
+def test_gold_words_win_over_the_tagger_and_are_aligned_as_its_words_are(tmp_path: Path) -> None:
+    text, rows = "I don't go", "I/PRON/3/nsubj do/AUX/3/aux n't/PART/3/advmod go/VERB/3/root"
+    expected = annotate([(text,)], BERT, 128, StubTagger({text: rows}), None)
+    for cache in (None, tmp_path, tmp_path):
+        for tagger in (None, DeafTagger()):
+            assert same(annotate([(text,)], BERT, 128, tagger, cache, gold=[gold(text, rows)]), expected)
+    assert table(expected)["word"] == [-1, 0, 1, 2, 2, 3, -1]
+
+
+def test_the_same_text_may_have_other_words_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "the dog"
+    words = [gold(text, "the/DET/1/det dog/NOUN/1/root"), gold(text, "the/X/0/root dog/VERB/0/obj")]
+    for chunk in (1000, 1):
+        monkeypatch.setattr(tagging, "_CHUNK", chunk)
+        annotated = annotate([(text,), (text,)], BERT, 128, None, None, gold=words)
+        assert [table(annotated, index)["upos"][1:3] for index in (0, 1)] == [["DET", "NOUN"], ["X", "VERB"]]
+        assert annotated.relations == ("det", "root", "obj")
+
+
+def test_words_of_a_token_that_cannot_be_divided() -> None:
+    """Both lie on all of "can": the first has its token, and who depends on the second depends on nothing that is there."""
+    text = "can go"
+    words = TaggedText((0, 0, 4), (3, 3, 6), ("AUX", "PART", "VERB"), ("",) * 3, (2, 2, 1), ("aux", "advmod", "root"))
+    found = table(annotate([(text,)], BERT, 128, None, None, gold=[(words,)]))
+    assert found["word"] == [-1, 0, 1, -1]
+    assert found["upos"] == ["", "AUX", "VERB", ""]
+    assert found["head"] == [-1, 1, -2, -1]
+
+
+def test_gold_words_must_be_as_many_as_texts() -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        annotate([("the",), ("dog",)], BERT, 128, None, None, gold=[gold("the", "the/DET/0/root")])
+
+
 def test_without_tagger_only_kinds() -> None:
     texts = [("The cat's!", "It is."), ("cat", "dog")]
     bare = annotate(texts, BERT, 128, None, None)
@@ -321,9 +369,12 @@ def test_key_depends_on_everything() -> None:
             (TEXTS[:1], BERT, 128, StubTagger()),
             (TEXTS, ROBERTA, 128, StubTagger()),
             (TEXTS, unlike, 128, StubTagger()),
+            (TEXTS, BERT, 128, None, [gold("cat", "cat/NOUN/0/root")] * 2),
+            (TEXTS, BERT, 128, None, [gold("cat", "cat/VERB/0/root")] * 2),
         )
     }
-    assert len(keys) == 7
+    assert len(keys) == 9
+    assert tagging._key(TEXTS, BERT, 128, StubTagger(), []) == tagging._key(TEXTS, BERT, 128, None, [])
 
 
 def test_token_ids_and_annotations_share_a_folder(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -57,7 +57,7 @@ def test_metrics_are_fresh_each_time(name: str) -> None:
     task = load_task(name)
     first, second = task.build_metrics(), task.build_metrics()
     assert set(first) == set(task.metrics)
-    assert task.main_metric in first
+    assert task.main_metric in (first if task.has_labels else [None])
     assert all(first[metric] is not second[metric] for metric in task.metrics)
 
 
@@ -134,12 +134,34 @@ def test_metrics_agree_with_scikit_learn_on_every_degenerate_case(name: str) -> 
         ({"labels": ["yes"]}, "at least two different names"),
         ({"labels": [], "label_range": [5.0, 0.0]}, r"label_range must be \[lowest, highest\]"),
         ({"main_metric": "f1"}, r"main_metric must be one of its metrics \(accuracy\), got 'f1'"),
+        ({"labels": [], "metrics": {}}, "metrics need either labels .* or label_range .*, got neither"),
+        ({"labels": [], "main_metric": None}, "metrics need either labels .* or label_range .*, got neither"),
+        ({"main_metric": None}, r"main_metric must be one of its metrics \(accuracy\), got None"),
         ({"eval_splits": []}, "eval_splits must name at least one"),
     ],
 )
 def test_wrong_task_is_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         make_task(**changes)
+
+
+def test_a_task_without_labels() -> None:
+    task = make_task(labels=[], metrics={}, main_metric=None)
+    assert (task.has_labels, task.is_regression, task.columns) == (False, False, ("sentence",))
+    assert task.num_outputs == 2, "a head that nobody reads"
+    assert len(task.build_metrics()) == 0
+    assert Task(**task.to_dict()) == task
+    assert make_task().has_labels
+    assert load_task("stsb").has_labels
+
+
+@pytest.mark.parametrize(("name", "source"), [("treebank", "sample"), ("treebank", "hub"), ("agreement", "hub")])
+def test_a_task_with_loaders_is_to_be_had_from_these_only(name: str, source: str) -> None:
+    with pytest.raises(
+        UserError, match=f"^data={source}: task {name} is not to be had there; add .*data=local data.dir=<folder>$"
+    ):
+        load_task(name).loader(source)
+    assert load_task("mrpc").loader(source) is None
 
 
 def test_omegaconf_containers_become_plain_ones() -> None:

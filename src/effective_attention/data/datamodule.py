@@ -211,7 +211,7 @@ class TextDataModule(LightningDataModule):
         )
 
     def collate(self, split: EncodedSplit, indices: Sequence[int], *, padding: Padding | None = None) -> Batch:
-        """Token ids, mask, segments, labels and the examples' positions in the split."""
+        """Token ids, mask, segments, labels where the task has them, and the examples' positions in the split."""
         lengths = split.encoded.lengths[list(indices)]
         width = self.max_length if (padding or self.padding) == "max_length" else int(lengths.max())
         ids = np.full((len(indices), width), self.tokenizer.pad_token_id, dtype=np.int64)
@@ -219,13 +219,14 @@ class TextDataModule(LightningDataModule):
         for row, index in enumerate(indices):
             tokens, segments = split.encoded.row(index)
             ids[row, : len(tokens)], types[row, : len(tokens)] = tokens, segments
-        labels = [split.examples.labels[index] for index in indices]
         batch = {
             "input_ids": torch.from_numpy(ids),
             "attention_mask": torch.from_numpy((np.arange(width) < lengths[:, None]).astype(np.int64)),
-            "labels": torch.tensor(labels, dtype=torch.float32 if self.task.is_regression else torch.long),
             "index": torch.tensor(indices),
         }
+        if split.examples.labels is not None:
+            labels = [split.examples.labels[index] for index in indices]
+            batch["labels"] = torch.tensor(labels, dtype=torch.float32 if self.task.is_regression else torch.long)
         if "token_type_ids" in self.tokenizer.model_input_names:
             batch["token_type_ids"] = torch.from_numpy(types)
         return batch

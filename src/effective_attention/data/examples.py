@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from effective_attention.data.tables import Marks, Row, Table
+from effective_attention.data.tagger.pipelines import TaggedText
 from effective_attention.data.tasks import LABEL, Task
 from effective_attention.errors import UserError
 
-_SKIP = "data.skip_broken_rows=true"
+SKIP_BROKEN_ROWS = "data.skip_broken_rows=true"
+"""What to add to leave out what cannot be read."""
 _NO_LABEL = ("", "-1", "-1.0", "None")  # how files and the hub write "this split's labels are secret"
 
 
@@ -21,17 +23,19 @@ class Examples:
 
     Args:
         texts: One or two texts per example, untouched (SST-2's trailing blanks included).
-        labels: Class ids in the hub's order, or scores.
+        labels: Class ids in the hub's order, or scores; None: the task has no labels.
         source: Where they came from, for the console and the report.
         skipped_rows: Rows left out because they were broken; 0 unless the user asked for that.
         marks: The words that decide each example, where the source knows them for all.
+        words: The words of each text, with tags and trees, where the source has them from annotators (a treebank does).
     """
 
     texts: list[tuple[str, ...]]
-    labels: list[int] | list[float]
+    labels: list[int] | list[float] | None
     source: str
     skipped_rows: int = 0
     marks: list[Marks] | None = None
+    words: list[tuple[TaggedText, ...]] | None = None
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -39,9 +43,9 @@ class Examples:
     def spread(self, count: int) -> Examples:
         """At most ``count`` examples, evenly spread in their order: files are often sorted by source, label or length."""
         places = [number * len(self) // count for number in range(count)] if count < len(self) else range(len(self))
-        texts, labels = [self.texts[place] for place in places], [self.labels[place] for place in places]
-        marks = None if self.marks is None else [self.marks[place] for place in places]
-        return replace(self, texts=texts, labels=labels, marks=marks)
+        known: dict[str, Any] = {name: getattr(self, name) for name in ("texts", "labels", "marks", "words")}
+        chosen: dict[str, Any] = {name: [of[place] for place in places] for name, of in known.items() if of is not None}
+        return replace(self, **chosen)
 
 
 class _BrokenRowError(Exception):
@@ -77,15 +81,18 @@ def read_examples(
             texts.append(_texts(row, text_columns))
         except _BrokenRowError as problem:
             if not skip_broken_rows:
-                raise UserError(f"{_at(table, row)}: {problem}; mend it, or leave such rows out with {_SKIP}") from None
+                hint = f"mend it, or leave such rows out with {SKIP_BROKEN_ROWS}"
+                raise UserError(f"{_at(table, row)}: {problem}; {hint}") from None
             skipped += 1
             continue
-        labels.append(_label(table, row, columns[LABEL], label_of))
+        if label_of is not None:
+            labels.append(_label(table, row, columns[LABEL], label_of))
         marks.append(row.marks)
     if not texts:
         raise UserError(f"{table.place}: no examples in it" + (f" ({skipped} broken rows left out)" if skipped else ""))
     known = [mark for mark in marks if mark is not None]
-    return Examples(texts, labels, source, skipped, known if len(known) == len(texts) else None)
+    marked = known if len(known) == len(texts) else None
+    return Examples(texts, labels if task.has_labels else None, source, skipped, marked)
 
 
 def _at(table: Table, row: Row) -> str:
@@ -97,10 +104,10 @@ def _check_columns(table: Table, columns: Mapping[str, str]) -> None:
         return
     missing = [column for column in columns.values() if column not in table.columns]
     if missing:
-        raise UserError(f"{table.place}: {_missing(missing, columns[LABEL], table.columns)}")
+        raise UserError(f"{table.place}: {_missing(missing, columns.get(LABEL), table.columns)}")
 
 
-def _missing(missing: list[str], label: str, present: tuple[str, ...]) -> str:
+def _missing(missing: list[str], label: str | None, present: tuple[str, ...]) -> str:
     there = f"there are: {', '.join(present) or 'none'}"
     if missing == [label]:
         return f"no label column {label!r} ({there}); an unlabelled split cannot be used, take a labelled one"
@@ -115,7 +122,7 @@ def _texts(row: Row, columns: list[str]) -> tuple[str, ...]:
 
 def _text(row: Row, column: str) -> str:
     if column not in row.cells:
-        raise _BrokenRowError(_missing([column], "", tuple(row.cells)))
+        raise _BrokenRowError(_missing([column], None, tuple(row.cells)))
     text = row.cells[column]
     if not isinstance(text, str):
         raise _BrokenRowError(f"{column!r} must be a text, got {_shown(text)}")
@@ -137,8 +144,10 @@ def _label(table: Table, row: Row, column: str, label_of: Callable[[Any], int | 
         raise UserError(f"{_at(table, row)}: {error}{hint}") from None
 
 
-def _label_reader(task: Task) -> Callable[[Any], int | float]:
-    """A function from a cell to its label, raising `ValueError` that says what is allowed."""
+def _label_reader(task: Task) -> Callable[[Any], int | float] | None:
+    """A function from a cell to its label, raising `ValueError` that says what is allowed; None: there are no labels."""
+    if not task.has_labels:
+        return None
     return _score_reader(*task.label_range) if task.label_range is not None else _class_reader(task.labels)
 
 

@@ -5,7 +5,7 @@ A source is chosen in the configuration (``data=sample|hub|local``), never guess
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.resources import as_file, files
 from itertools import product
 from pathlib import Path
@@ -69,6 +69,9 @@ class HubSource:
 
     def load(self, task: Task, split: str) -> Examples:
         split = task.split_name(split)
+        load: Callable[..., Examples] | None = task.loader(self.name)
+        if load is not None:
+            return load(task, split)
         configuration = self.configuration if self.configuration is not None else task.name
         place = f"{self.path} {configuration}/{split}"
         dataset = self._download(configuration, split)

@@ -71,7 +71,7 @@ def read_table(path: Path, *, tsv_header: Sequence[str] | None = None) -> Table:
 
 def read_tsv(path: Path, *, header: Sequence[str] | None = None) -> Table:
     """Tab-separated values as GLUE means them: a quote is a character like any other, and there is no escaping."""
-    split_lines = ((number, line.rstrip("\r\n").split("\t")) for number, line in _lines(path))
+    split_lines = ((number, line.rstrip("\r\n").split("\t")) for number, line in numbered_lines(path))
     lines = ((number, cells) for number, cells in split_lines if cells != [""])
     return _with_header(path, lines, header)
 
@@ -83,7 +83,7 @@ def read_csv(path: Path) -> Table:
 
 def read_jsonl(path: Path) -> Table:
     """One JSON object a line."""
-    rows = (_json_row(number, line) for number, line in _lines(path) if line.strip("\r\n"))
+    rows = (_json_row(number, line) for number, line in numbered_lines(path) if line.strip("\r\n"))
     return Table(place=str(path), rows=rows, columns=None)
 
 
@@ -101,7 +101,7 @@ def read_parquet(path: Path) -> Table:
 READERS = {".tsv": read_tsv, ".csv": read_csv, ".jsonl": read_jsonl, ".parquet": read_parquet}
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Numbered lines with their line ends. Decoded one by one, so that bad bytes have a line number; only newlines end one."""
     with path.open("rb") as file:
         for number, raw in enumerate(file, start=1):
@@ -117,7 +117,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 def _csv_records(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Numbered records; a record that spans lines has the number of its first one."""
-    reader = csv.reader((line for _, line in _lines(path)), strict=True)
+    reader = csv.reader((line for _, line in numbered_lines(path)), strict=True)
     while True:
         number = reader.line_num + 1
         try:

@@ -1,16 +1,18 @@
 """What each sub-token of a split is: its word, the word's part of speech and head, or punctuation or a delimiter.
 
 Words come from a tagger, sub-tokens from the model's tokenizer, and they meet through character offsets: a sub-token belongs to
-the first word it shares a character with. Which tokens are punctuation or delimiters is read off the tokens themselves, so that
-much works without a tagger. Everything is kept on disk under a key of all it depends on, as token ids are.
+the first word it shares a character with. Where the data has gold words (a treebank does), these count, whatever the tagger.
+Which tokens are punctuation or delimiters is read off the tokens themselves, so that much works without either. Everything is
+kept on disk under a key of all it depends on, as token ids are.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,7 @@ __all__ = [
 
 ROLES = ("other", "subject", "attractor")
 """What a token of a marked word is to the answer; see `tables.Marks`."""
+Gold = Sequence[tuple[TaggedText, ...]] | None  # the words of each text of each example, where they are known
 _CHUNK = 1000  # examples at a time: bounds memory, and is the step of the progress bar
 
 
@@ -77,6 +80,7 @@ def annotate(
     tagger: Tagger | None,
     cache_dir: Path | None,
     progress: bool = False,
+    gold: Gold = None,
 ) -> Annotated:
     """Annotate the sub-tokens that `encoding.encode` makes of the same texts, from the cache if it was done before.
 
@@ -87,14 +91,15 @@ def annotate(
         tagger: None: only ``kind`` is found, and no token has a word.
         cache_dir: None: nothing is kept.
         progress: Show a bar where it takes long.
+        gold: The words of each text, known beforehand (`examples.Examples.words`); the tagger is then not asked.
     """
     if cache_dir is None:
-        return _annotate(texts, tokenizer, max_length, tagger, progress)
-    path = cache_dir / f"{_key(texts, tokenizer, max_length, tagger)}.npz"
+        return _annotate(texts, tokenizer, max_length, tagger, progress, gold)
+    path = cache_dir / f"{_key(texts, tokenizer, max_length, tagger, gold)}.npz"
     found = read_arrays(path, lambda arrays: _build(arrays, len(texts)), "annotation")
     if found is not None:
         return found
-    annotated = _annotate(texts, tokenizer, max_length, tagger, progress)
+    annotated = _annotate(texts, tokenizer, max_length, tagger, progress, gold)
     write_arrays(path, _arrays(annotated), "annotation")
     return annotated
 
@@ -123,39 +128,45 @@ def _roles(encoding: Any, marks: Marks) -> NDArray[np.int64]:
 
 
 def _annotate(
-    texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, max_length: int, tagger: Tagger | None, progress: bool
+    texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, max_length: int, tagger: Tagger | None, progress: bool, gold: Gold
 ) -> Annotated:
-    """Chunk by chunk. A text is tagged once, and its words are kept no longer than they are needed."""
+    """Chunk by chunk."""
     rows: list[Arrays] = []
-    tagged: dict[str, TaggedText] = {}
     relations: defaultdict[str, int] = defaultdict()
     relations.default_factory = relations.__len__  # numbered as they come
-    last_use = {part: index for index, text in enumerate(texts) for part in text}
-    for start in _starts(len(texts), progress):
-        chunk = texts[start : start + _CHUNK]
-        if tagger is not None:
-            fresh = [part for part in dict.fromkeys(part for text in chunk for part in text) if part not in tagged]
-            tagged |= zip(fresh, tagger.tag(fresh), strict=True)
-        rows += _rows(chunk, tokenizer, max_length, tagged if tagger is not None else None, relations)
-        tagged = {part: words for part, words in tagged.items() if last_use[part] >= start + _CHUNK}
+    starts = _starts(len(texts), progress)
+    for start, words in zip(starts, _words(texts, tagger, gold), strict=True):
+        rows += _rows(texts[start : start + _CHUNK], tokenizer, max_length, words, relations)
     joined: dict[str, Any] = {name: np.concatenate([row[name] for row in rows]) for name in _PER_TOKEN}
     return Annotated(**joined, offsets=np.cumsum([0, *(len(row["kind"]) for row in rows)]), relations=tuple(relations))
 
 
+def _words(texts: Sequence[tuple[str, ...]], tagger: Tagger | None, gold: Gold) -> Iterator[Gold]:
+    """The words of each chunk of texts. A text is tagged once, and its words are kept no longer than they are needed."""
+    tagged: dict[str, TaggedText] = {}
+    last_use = {part: index for index, text in enumerate(texts) for part in text}
+    for start in range(0, len(texts), _CHUNK):
+        chunk = texts[start : start + _CHUNK]
+        if gold is not None:
+            yield gold[start : start + _CHUNK]
+        elif tagger is not None:
+            fresh = [part for part in dict.fromkeys(part for text in chunk for part in text) if part not in tagged]
+            tagged |= zip(fresh, tagger.tag(fresh), strict=True)
+            yield [tuple(tagged[part] for part in text) for text in chunk]
+            tagged = {part: words for part, words in tagged.items() if last_use[part] >= start + _CHUNK}
+        else:
+            yield None
+
+
 def _rows(
-    texts: Sequence[tuple[str, ...]],
-    tokenizer: Tokenizer,
-    max_length: int,
-    tagged: Mapping[str, TaggedText] | None,
-    relations: Mapping[str, int],
+    texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, max_length: int, words: Gold, relations: Mapping[str, int]
 ) -> Iterable[Arrays]:
     """Tokenised by the very call of `encoding.encode`, so that the tokens are the same."""
     columns = [list(column) for column in zip(*texts, strict=True)]
     batch = tokenizer(*columns, truncation="longest_first", max_length=max_length)
     special = special_kinds(tokenizer)
-    for text, tokens in zip(texts, batch.encodings, strict=True):
-        words = None if tagged is None else join_words([tagged[part] for part in text], relations)
-        yield align(tokens, text, words, special)
+    for text, tokens, known in zip(texts, batch.encodings, repeat(None, len(texts)) if words is None else words, strict=True):
+        yield align(tokens, text, None if known is None else join_words(known, relations), special)
 
 
 def _starts(count: int, progress: bool) -> Iterable[int]:
@@ -169,11 +180,17 @@ def _starts(count: int, progress: bool) -> Iterable[int]:
     return track(starts, "parts of speech", console=Console(stderr=True), transient=True)
 
 
-def _key(texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, max_length: int, tagger: Tagger | None) -> str:
-    """Hash of all that decides the tokens, of the special ones, and of the tagger."""
+def _key(
+    texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, max_length: int, tagger: Tagger | None, gold: Gold = None
+) -> str:
+    """Hash of all that decides the tokens, of the special ones, and of the tagger or the gold words."""
     tokens = encoding_key(texts, tokenizer, max_length)
     special = sorted(special_kinds(tokenizer).items())
-    who = None if tagger is None else (tagger.name, tagger.version)
+    who: object = None
+    if gold is not None:
+        who = ("gold", hashlib.sha256(repr(list(gold)).encode()).hexdigest())
+    elif tagger is not None:
+        who = (tagger.name, tagger.version)
     return hashlib.sha256(repr(("annotated", 1, tokens, special, who)).encode()).hexdigest()[:32]
 
 

@@ -28,21 +28,23 @@ class Task:
         name: The hub's configuration name, such as ``mrpc``.
         text_columns: The hub's names of the one or two text columns.
         metrics: Metric name → its ``_target_`` config, as GLUE defines them. They take predicted class ids (batch,), or scores
-            (batch,) for regression, and the labels.
-        main_metric: The metric that chooses the best checkpoint, larger is better.
+            (batch,) for regression, and the labels. Empty for a task without labels.
+        main_metric: The metric that chooses the best checkpoint, larger is better; ``None`` for a task without labels.
         tsv_folder: The task's folder in the classic GLUE download, such as ``STS-B``.
         labels: Label names in the order of the hub's ids; empty for a regression task.
-        label_range: Lowest and highest score of a regression task; ``None`` for classification.
+        label_range: Lowest and highest score of a regression task; ``None`` for classification. With neither, there is nothing
+            to learn, only texts to look at.
         eval_splits: Labelled splits to evaluate on; the first is what "validation" means.
         tsv_renamed: The hub's column name → the classic TSV file's, for the columns whose names differ.
         tsv_header: Column names of TSV files that have no header line (CoLA); ``None`` where the first line is the header.
         loaders: Source's name → ``_target_`` config of a function that loads the task there in its own way; see ``loader``.
+            A task that has any is to be had from these sources only.
     """
 
     name: str
     text_columns: Sequence[str]
     metrics: Mapping[str, Mapping[str, Any]]
-    main_metric: str
+    main_metric: str | None
     tsv_folder: str
     labels: Sequence[str] = ()
     label_range: Sequence[float] | None = None
@@ -64,6 +66,10 @@ class Task:
         object.__setattr__(self, name, value)  # the way to normalise a field of a frozen dataclass
 
     @property
+    def has_labels(self) -> bool:
+        return bool(self.labels) or self.is_regression
+
+    @property
     def is_regression(self) -> bool:
         return self.label_range is not None
 
@@ -73,22 +79,29 @@ class Task:
 
     @property
     def num_outputs(self) -> int:
-        """Width of the classification head: one score, or one logit per label."""
-        return 1 if self.is_regression else len(self.labels)
+        """Width of the classification head: one score, or one logit per label; without labels, of a head nobody reads."""
+        return 1 if self.is_regression else len(self.labels) or 2
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Every column an example needs, by the hub's names: the texts, then the label."""
-        return (*self.text_columns, LABEL)
+        """Every column an example needs, by the hub's names: the texts, then the label where there is one."""
+        return (*self.text_columns, LABEL) if self.has_labels else tuple(self.text_columns)
 
     def split_name(self, split: str) -> str:
         """The hub's name of a split: plain "validation" is the first evaluation split (MNLI has two)."""
         return self.eval_splits[0] if split == "validation" else split
 
     def loader(self, source: str) -> Callable[..., Any] | None:
-        """How this task is loaded from a source, called with the task, the split and the source's options; None: as GLUE is."""
-        if source not in self.loaders:
+        """How this task is loaded from a source, called with the task, the split and the source's options; None: as GLUE is.
+
+        Raises:
+            UserError: The task is not to be had from this source.
+        """
+        if not self.loaders:
             return None
+        if source not in self.loaders:
+            others = " or ".join(f"data={name}" + " data.dir=<folder>" * (name == "local") for name in self.loaders)
+            raise UserError(f"data={source}: task {self.name} is not to be had there; add {others}")
         from hydra.utils import instantiate
 
         return instantiate(self.loaders[source], _partial_=True, _convert_="all")
@@ -116,13 +129,15 @@ def _check(task: Task) -> None:
     place = f"task {task.name}"
     if len(task.text_columns) not in (1, 2):
         raise UserError(f"{place}: text_columns must name one or two columns, got {list(task.text_columns)}")
-    if task.is_regression == bool(task.labels):
-        raise UserError(f"{place}: give either labels (classification) or label_range (regression), not both or neither")
-    if not task.is_regression and (len(task.labels) < 2 or len(set(task.labels)) < len(task.labels)):
+    if task.is_regression and task.labels:
+        raise UserError(f"{place}: give either labels (classification) or label_range (regression), not both")
+    if not task.has_labels and (task.metrics or task.main_metric is not None):
+        raise UserError(f"{place}: metrics need either labels (classification) or label_range (regression), got neither")
+    if task.labels and (len(task.labels) < 2 or len(set(task.labels)) < len(task.labels)):
         raise UserError(f"{place}: labels must be at least two different names, got {list(task.labels)}")
     if task.label_range is not None and not (len(task.label_range) == 2 and task.label_range[0] < task.label_range[1]):
         raise UserError(f"{place}: label_range must be [lowest, highest], got {list(task.label_range)}")
-    if task.main_metric not in task.metrics:
+    if task.has_labels and task.main_metric not in task.metrics:
         raise UserError(f"{place}: main_metric must be one of its metrics ({', '.join(task.metrics)}), got {task.main_metric!r}")
     if not task.eval_splits:
         raise UserError(f"{place}: eval_splits must name at least one split, such as [validation]")

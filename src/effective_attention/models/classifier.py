@@ -29,7 +29,7 @@ class SequenceClassifier(LightningModule):
     """Finetune and test one model on one task.
 
     Args:
-        model: A transformers model with ``task.num_outputs`` outputs.
+        model: A transformers model with ``task.num_outputs`` outputs; any number where the task has no labels.
         task: Decides loss (cross-entropy, or mean squared error for regression) and metrics.
         optimizer: Makes the optimiser from parameters; None where nothing is trained.
         warmup: Share of the steps in which the learning rate rises from 0, before it falls linearly to 0.
@@ -104,13 +104,14 @@ class SequenceClassifier(LightningModule):
 
     def test_step(self, batch: Batch, batch_index: int) -> None:
         logits = self(batch)
-        self.test_metrics.update(self._predictions(logits), batch["labels"])
+        if self.task.has_labels:
+            self.test_metrics.update(self._predictions(logits), batch["labels"])
         kept = logits.detach().float().cpu()
         self.test_logits.update(zip(batch["index"].tolist(), kept, strict=True))
 
     def on_test_epoch_end(self) -> None:
         self.test_seconds = self._clock() - self._started
-        scores = self.test_metrics.compute()
+        scores = self.test_metrics.compute() if self.task.has_labels else {}
         self.log_dict({f"test/{self.attention_name}/{name}": score for name, score in scores.items()}, sync_dist=True)
 
     def _warm_up(self) -> None:
