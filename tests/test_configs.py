@@ -52,14 +52,17 @@ def test_tasks(name: str) -> None:
     task = instantiate(load("train", f"task={name}").task)
     assert task.name == name
     metrics = task.build_metrics()
+    if not task.has_labels:
+        assert (len(metrics), task.main_metric) == (0, None)
+        return
     assert task.main_metric in metrics
     labels = torch.tensor([0, 1, 0, 1]) if not task.is_regression else torch.tensor([0.0, 1.0, 2.0, 4.0])
     perfect = {name: value.item() for name, value in metrics(labels, labels).items()}
     assert perfect == pytest.approx(dict.fromkeys(perfect, 1.0)), "a perfect prediction scores 1 by every metric of GLUE"
 
 
-def test_all_of_glue_but_ax_and_agreement() -> None:
-    assert {name for group, name in CHOICES if group == "task"} == GLUE | {"agreement"}
+def test_all_of_glue_but_ax_and_agreement_and_treebanks() -> None:
+    assert {name for group, name in CHOICES if group == "task"} == GLUE | {"agreement", "treebank"}
 
 
 @pytest.mark.parametrize(
@@ -139,7 +142,7 @@ def test_analyses(name: str) -> None:
     from effective_attention.analyses.base import Analysis
 
     made = instantiate(load("evaluate", f"analysis={name}").analysis)
-    assert name in (*made, "none", "paper", "identifiability", "all")
+    assert name in (*made, "none", "paper", "identifiability", "structure", "all")
     assert all(issubclass(factory.func, Analysis) for factory in made.values())
     assert (len(made) == 0) == (name == "none")
 

@@ -8,7 +8,7 @@ import pytest
 
 
 class StubTagger:
-    """Parts of speech by the length of the word: not English, but any token's tag can be told by hand."""
+    """Parts of speech by the length of the word, each word depends on the one before: not English, but it can be told by hand."""
 
     name, version = "stub", "1"
     tags = ("NOUN", "PRON", "VERB", "ADJ")
@@ -28,8 +28,8 @@ class StubTagger:
             end=tuple(word.end() for word in words),
             upos=tags,
             xpos=tags,
-            head=tuple(range(len(words))),
-            relation=("root",) * len(words),
+            head=tuple(max(place - 1, 0) for place in range(len(words))),
+            relation=tuple("root" if place == 0 else tags[place].lower() for place in range(len(words))),
         )
 
 

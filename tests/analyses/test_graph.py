@@ -69,8 +69,8 @@ def test_the_trace_is_left_alone(singles):
 def test_wrong_words(singles):
     from effective_attention.analyses import graph
 
-    plain_unsigned, plain_heads = (getattr(function, "__wrapped__", function) for function in (graph._unsigned, graph._heads))
+    plainunsigned, plain_heads = (getattr(function, "__wrapped__", function) for function in (graph.unsigned, graph._heads))
     with pytest.raises(ValueError, match="convention must be absolute or positive, got 'squared'"):
-        plain_unsigned(torch.ones(2, 2), "squared")
+        plainunsigned(torch.ones(2, 2), "squared")
     with pytest.raises(ValueError, match="attention must be standard, effective or null, got 'raw'"):
         plain_heads(singles[0], 0, "raw", "absolute")

@@ -20,7 +20,6 @@ top of the forward pass.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple, get_args
 
 import pandas as pd
@@ -34,7 +33,7 @@ from effective_attention.analyses.flow import flows
 from effective_attention.analyses.graph import RESIDUAL
 from effective_attention.analyses.ranking import bootstrap, spearman
 from effective_attention.analyses.tokens import of_kind
-from effective_attention.attention.trace import Trace
+from effective_attention.attention.trace import Layer, Trace
 from effective_attention.data.tagging import ROLES
 from effective_attention.errors import UserError
 from effective_attention.explanations.asked import Asked
@@ -79,6 +78,8 @@ class Faithfulness(Analysis):
         erase: ``delete`` tokens, as ERASER does, or ``blank`` them.
         delimiters: Rank [CLS] and [SEP] too. They are never erased.
     """
+
+    needs_labels = True
 
     def __init__(
         self,
@@ -210,7 +211,7 @@ def _only(trace: Trace, chosen: Bool[Tensor, batch]) -> Trace:
         visible = layer.visible
         if visible is not None:
             visible = visible.expand(len(chosen), -1, -1, -1)[chosen]
-        layers.append(replace(layer, attention=layer.attention[chosen], value=layer.value[chosen], visible=visible))
+        layers.append(Layer(layer.attention[chosen], layer.value[chosen], visible, layer.reading))
     return Trace(
         trace.model,
         {name: value[chosen] for name, value in trace.inputs.items()},

@@ -36,7 +36,7 @@ def signed_to_weights(
     tensor([[0., 1.],
             [0., 0.]])
     """
-    return _shares(_unsigned(weights, convention))
+    return _shares(unsigned(weights, convention))
 
 
 def trace_graph(trace: Trace, attention: Part, convention: Convention = "absolute") -> Float[Tensor, "batch layer query key"]:
@@ -98,12 +98,13 @@ def _heads(trace: Trace, layer: int, attention: Part, convention: Convention) ->
         raise ValueError(f"attention must be standard, effective or null, got {attention!r}")
     weights = trace.layers[layer].part(attention).double()
     if attention != "standard":
-        weights = _unsigned(weights, convention)
+        weights = unsigned(weights, convention)
     real = trace.mask[:, None, :, None] & trace.mask[:, None, None, :]  # (batch, 1, query, key)
     return weights.masked_fill(~real, 0)
 
 
-def _unsigned(weights: Tensor, convention: Convention) -> Tensor:
+def unsigned(weights: Float[Tensor, "*any query key"], convention: Convention) -> Float[Tensor, "*any query key"]:
+    """Without negative weights; rows are left as long as they are."""
     if convention not in get_args(Convention):
         raise ValueError(f"convention must be absolute or positive, got {convention!r}")
     return weights.abs() if convention == "absolute" else weights.clamp_min(0)

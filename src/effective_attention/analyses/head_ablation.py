@@ -91,6 +91,8 @@ class HeadAblation(Analysis):
         limit: How many random examples to use; None: all.
     """
 
+    needs_labels = True
+
     def __init__(self, context: Context, *, limit: int | None = 64) -> None:
         super().__init__(context)
         check_limit("analysis.head_ablation.limit", limit)

@@ -1,0 +1,185 @@
+"""How much attention connects words that depend on one another?
+
+Vig & Belinkov (2019), dependency alignment: the share of a head's attention that connects two tokens of which one depends on the
+other, summed over the split. Here between words, by the rule of ``analyses.words``, special tokens left out: relation ``all``,
+direction ``either``. A word's attention to itself is part of the whole, as in their formula.
+
+Beyond the poster, arc by arc (an arc joins a word and the word it depends on), for ``all`` arcs and for each relation, in both
+directions: ``to_head`` is the row of the dependent, ``from_head`` that of the word it depends on. ``share`` is the weight on the
+partner divided by the row's total, averaged over arcs; ``hits`` is how often the partner is the word with the largest weight, the
+word itself left out (Clark et al. (2019), Table 1; of equal weights that on the first word counts as the largest). A row without
+any weight on other words hits nothing.
+
+A share means little alone: words depend on neighbours. So the same is measured on made-up attention (``baseline``): all weight on
+the ``previous`` word of the input, all on the ``next`` one, or (``random``) the same on every word that may be seen, itself too;
+hits are then those of a random guess among the other words, 1 / (n - 1).
+
+Deviations: words, not tokens. Effective attention has negative weights; what they become (``convention``) is decided between
+sub-tokens, before words are made. Rows are not divided by their sums before the split is added up. What is a relation is up to
+the tagger or the treebank; a root has no arc, and a word whose head has no token (cut away) has none either.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from effective_attention.analyses.base import ATTENTIONS, Analysis, Context, mean_over, tidy, whole
+from effective_attention.analyses.graph import Convention
+from effective_attention.analyses.pairs import check_pair_options, counted, pair_weights
+from effective_attention.analyses.words import Arcs, arcs_of, word_attention, words_of
+from effective_attention.attention.trace import Trace
+from effective_attention.errors import UserError
+
+BASELINES = ("previous", "next", "random")
+DIRECTIONS = ("to_head", "from_head")
+STATISTICS = ("share", "hits")
+_COLUMNS = ["attention", "layer", "head", "relation", "direction", "statistic", "value", "count", "baseline", "convention"]
+
+
+def arc_statistics(
+    weights: Float[Tensor, "batch head word other_word"], arcs: Arcs
+) -> Float[Tensor, "statistic direction arc head"]:
+    """The share of the row's weight that is on the partner, and 1 where no other word has more; see ``DIRECTIONS``.
+
+    Args:
+        weights: From each word to each word, not negative; 0 on words that are not there.
+        arcs: Of the batch.
+    """
+    total, strongest = weights.sum(dim=-1), strongest_other(weights)  # (batch, head, word)
+    found = []
+    for word, partner in ((arcs.dependent, arcs.head), (arcs.head, arcs.dependent)):
+        row = total[arcs.example, :, word]  # (arc, head)
+        share = torch.where(row > 0, weights[arcs.example, :, word, partner] / row.where(row > 0, 1.0), 0.0)
+        hit = strongest[arcs.example, :, word] == partner[:, None]
+        found.append(torch.stack([share, hit.to(share.dtype)]))
+    return torch.stack(found, dim=1)
+
+
+def strongest_other(weights: Float[Tensor, "batch head word other_word"]) -> Int[Tensor, "batch head word"]:
+    """The word with the largest weight in each row, itself left out; -1 where no other has any."""
+    itself = torch.eye(weights.shape[-1], dtype=torch.bool, device=weights.device)
+    largest, place = weights.masked_fill(itself, 0).max(dim=-1)  # the first of equal ones
+    return place.where(largest > 0, -1)
+
+
+def connected(weights: Float[Tensor, "batch head word other_word"], arcs: Arcs) -> Float[Tensor, " head"]:
+    """The weight, in both directions, between words of which one depends on the other; no pair of words counts twice."""
+    related = torch.zeros(weights.shape[0], *weights.shape[2:], dtype=torch.bool, device=weights.device)
+    related[arcs.example, arcs.dependent, arcs.head] = True
+    example, word, other = (related | related.mT).nonzero(as_tuple=True)
+    return weights[example, :, word, other].sum(dim=0)
+
+
+def made_up(seen: Bool[Tensor, "batch word other_word"]) -> Float[Tensor, "batch baseline word other_word"]:
+    """What words would look at that knew places only, see ``BASELINES``; ``seen`` says which words each may see."""
+    place = torch.arange(seen.shape[-1], device=seen.device)
+    previous, following = (place[:, None] + step == place for step in (-1, 1))
+    there = seen.any(dim=1)  # by itself, if by no other
+    pairs = there[:, :, None] & there[:, None]
+    return torch.stack([(pairs & previous).double(), (pairs & following).double(), _even(seen)], dim=1)
+
+
+def made_up_statistics(
+    seen: Bool[Tensor, "batch word other_word"], arcs: Arcs
+) -> Float[Tensor, "statistic direction arc baseline"]:
+    """As ``arc_statistics`` of ``made_up``, but the hits of ``random`` are those expected of a guess among the other words."""
+    statistics = arc_statistics(made_up(seen), arcs)
+    itself = torch.eye(seen.shape[-1], dtype=torch.bool, device=seen.device)
+    guess = arc_statistics(_even(seen & ~itself)[:, None], arcs)
+    statistics[STATISTICS.index("hits"), ..., BASELINES.index("random")] = guess[STATISTICS.index("share"), ..., 0]
+    return statistics
+
+
+def _even(seen: Tensor) -> Tensor:
+    return seen.double() / seen.sum(dim=-1, keepdim=True).clamp_min(1)
+
+
+def check_relation_options(subtypes: object, least: object) -> None:
+    """What is a relation, and which have rows."""
+    if not isinstance(subtypes, bool):
+        raise UserError(f"analysis.dependency_alignment.subtypes must be true or false, got {subtypes!r}")
+    if not whole(least, 0):
+        raise UserError(f"analysis.dependency_alignment.least must be a number of arcs, 0 or more, got {least!r}")
+
+
+class DependencyAlignment(Analysis):
+    """Table: attention, layer, head, relation, direction, statistic, value, count (of arcs), baseline, convention.
+
+    Baselines are rows with attention ``baseline``, layer and head -1, and their name in ``baseline``, which is empty elsewhere.
+
+    Args:
+        context: The model and the split.
+        convention: What negative weights become: their ``absolute`` value, or 0 (``positive``).
+        subtypes: Whether ``nsubj:pass`` is a relation of its own, or ``nsubj``.
+        least: Relations with fewer arcs in the split have no rows, nor have those without any.
+    """
+
+    needs_tags = True
+
+    def __init__(self, context: Context, *, convention: str = "absolute", subtypes: bool = False, least: int = 50) -> None:
+        super().__init__(context)
+        check_pair_options("dependency_alignment", False, convention)
+        check_relation_options(subtypes, least)
+        self.convention: Convention = convention  # type: ignore[assignment]
+        self.least = least
+        names = [name if subtypes else name.split(":")[0] for name in context.relations]
+        self.relations = sorted(set(names))
+        self.numbers = torch.tensor([self.relations.index(name) for name in names], dtype=torch.long)
+        self.readings = self._readings()
+        self.add_sum("arcs", len(STATISTICS), len(self.readings), len(DIRECTIONS), len(self.relations))
+        self.add_sum("count", len(self.relations))
+        self.add_sum("between", len(self.readings))
+        self.add_sum("anywhere", len(self.readings))
+
+    def _readings(self) -> list[tuple[str, int, int, str]]:
+        """The head or the baseline that each row of the states is of."""
+        layers, heads = range(self.context.layers), range(self.context.heads)
+        found = [(attention, layer, head, "") for attention in ATTENTIONS for layer in layers for head in heads]
+        return found + [("baseline", -1, -1, name) for name in BASELINES]
+
+    def update(self, trace: Trace) -> None:
+        words = words_of(trace)
+        arcs = arcs_of(words)
+        relation = self.numbers.to(arcs.relation.device)[arcs.relation]
+        kinds = (relation[:, None] == torch.arange(len(self.relations), device=relation.device)).double()  # (arc, relation)
+        for row, layer in enumerate(trace.layers):
+            pairs = counted(trace, special_tokens=False, layer=layer)
+            for column, attention in enumerate(ATTENTIONS):
+                weights = word_attention(pair_weights(layer, attention, pairs, self.convention), words.member)
+                start = (column * self.context.layers + row) * self.context.heads
+                self._add(start, weights, arcs, arc_statistics(weights, arcs), kinds)
+        seen = word_attention(counted(trace, special_tokens=False)[:, None].double(), words.member)[:, 0] > 0
+        start = len(self.readings) - len(BASELINES)
+        self._add(start, made_up(seen), arcs, made_up_statistics(seen, arcs), kinds)
+        self.count += kinds.sum(dim=0)
+
+    def _add(self, start: int, weights: Tensor, arcs: Arcs, statistics: Tensor, kinds: Tensor) -> None:
+        """To the states, from row ``start``: one row for each head of ``weights``."""
+        rows = slice(start, start + weights.shape[1])
+        self.arcs[:, rows] += torch.einsum("sdah,ar->shdr", statistics.double(), kinds)
+        self.between[rows] += connected(weights, arcs)
+        self.anywhere[rows] += weights.sum(dim=(0, 2, 3))
+
+    def compute(self) -> pd.DataFrame:
+        kept = (self.count >= max(self.least, 1)).nonzero()[:, 0]
+        names = ["all", *(self.relations[number] for number in kept.tolist())]
+        total = torch.cat([self.arcs.sum(dim=-1, keepdim=True), self.arcs[..., kept]], dim=-1)
+        count = torch.cat([self.count.sum(dim=0, keepdim=True), self.count[kept]])
+        by_arc = tidy(
+            mean_over(total, count),
+            {"statistic": STATISTICS, "reading": range(len(self.readings)), "direction": DIRECTIONS, "relation": names},
+            count=count.long(),
+        )
+        alignment = tidy(
+            self.between / self.anywhere, {"reading": range(len(self.readings))}, count=self.count.sum().long()
+        ).assign(statistic="share", direction="either", relation="all")
+        return self._named(pd.concat([alignment, by_arc], ignore_index=True))
+
+    def _named(self, table: pd.DataFrame) -> pd.DataFrame:
+        """In the place of each reading's number its attention, layer and head, or its baseline."""
+        readings = pd.DataFrame(self.readings, columns=["attention", "layer", "head", "baseline"])
+        table = table.join(readings, on="reading").sort_values("reading", kind="stable", ignore_index=True)
+        return table.assign(convention=self.convention)[_COLUMNS]

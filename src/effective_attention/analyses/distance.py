@@ -1,0 +1,76 @@
+"""Does a head look near or far?
+
+Vig & Belinkov (2019), attention distance: the mean distance, in tokens, between all pairs of query and key of the split, weighted
+by the attention between them: ``sum of w |i - j| / sum of w``, over all examples and pairs. Positions are those of the whole
+input, special tokens included in the counting even where their pairs are left out.
+
+``even`` is the same for a head that looks at nothing in particular: each query spreads its weight evenly over the keys that
+count. So texts of other lengths can be compared; a head below it looks nearer than chance.
+
+Deviations: the authors' model is causal, here keys on both sides count; special tokens in place of the first token are left out
+(``special_tokens``, see ``analyses.pairs``); effective attention is weighted by the size of its weights or by the positive ones
+(``convention``).
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from effective_attention.analyses.base import ATTENTIONS, Analysis, Context, tidy
+from effective_attention.analyses.graph import Convention
+from effective_attention.analyses.pairs import check_pair_options, counted, distances, even_weights, pair_weights
+from effective_attention.attention.trace import Trace
+
+
+def distance_sums(weights: Float[Tensor, "batch head query key"]) -> Float[Tensor, "head 2"]:
+    """The sum of weight times distance, and the sum of weight.
+
+    >>> distance_sums(torch.tensor([[[[0.75, 0.25], [0.5, 0.5]]]]).double())
+    tensor([[0.7500, 2.0000]], dtype=torch.float64)
+    """
+    by_pair = weights.sum(dim=0)  # (head, query, key)
+    apart = distances(weights.shape[-1], weights.device).to(weights.dtype)
+    return torch.stack([(by_pair * apart).sum(dim=(1, 2)), by_pair.sum(dim=(1, 2))], dim=-1)
+
+
+class Distance(Analysis):
+    """Table: attention, layer, head, value, even, count, special_tokens, convention.
+
+    ``value`` and ``even`` in tokens, NaN where nothing counts; ``count`` is the number of pairs.
+
+    Args:
+        context: The model and the split.
+        special_tokens: Whether pairs with [CLS], [SEP] or another special token count.
+        convention: How effective attention's negative weights count: by ``absolute`` value, or not at all (``positive``).
+    """
+
+    def __init__(self, context: Context, *, special_tokens: bool = False, convention: str = "absolute") -> None:
+        super().__init__(context)
+        check_pair_options("distance", special_tokens, convention)
+        self.special_tokens = special_tokens
+        self.convention: Convention = convention  # type: ignore[assignment]
+        self.add_sum("sums", len(ATTENTIONS), context.layers, context.heads, 2)
+        self.add_sum("even", context.layers, 2)
+        self.add_sum("count", context.layers)
+
+    def update(self, trace: Trace) -> None:
+        for row, layer in enumerate(trace.layers):
+            pairs = counted(trace, special_tokens=self.special_tokens, layer=layer)
+            for column, attention in enumerate(ATTENTIONS):
+                self.sums[column, row] += distance_sums(pair_weights(layer, attention, pairs, self.convention))
+            self.even[row] += distance_sums(even_weights(pairs)[:, None])[0]
+            self.count[row] += pairs.sum()
+
+    def compute(self) -> pd.DataFrame:
+        names = {"attention": ATTENTIONS, "layer": range(self.context.layers), "head": range(self.context.heads)}
+        even = self.even[:, None]  # (layer, head, 2)
+        table = tidy(_mean(self.sums), names, even=_mean(even), count=self.count[:, None].long())
+        return table.assign(special_tokens=self.special_tokens, convention=self.convention)
+
+
+def _mean(sums: Tensor) -> Tensor:
+    """0 divided by 0 is NaN: nothing counted."""
+    return sums[..., 0] / sums[..., 1]

@@ -1,0 +1,96 @@
+"""Is a head's attention spread over many tokens or fixed on a few?
+
+Vig & Belinkov (2019), entropy: of each query's distribution over keys, ``- sum of a log a``, in nats, averaged over all queries
+of the split. 0: all weight on one key. The highest possible, the logarithm of the number of keys, depends on the length of the
+text; ``relative`` is the entropy divided by it, row by row: from 0 to 1, whatever the length.
+
+**Effective attention is no distribution**: it has negative weights and its rows do not sum to 1. ``convention`` makes it one
+(weights by ``absolute`` size, or the ``positive`` ones only), then rows are divided by their sum. A row without any weight is not
+counted.
+
+Deviation: here special tokens count, unless ``special_tokens`` says otherwise. The distribution over everything a query sees is
+the point: without [SEP], a head that rests there would be judged by how the last few hundredths of its weight happen to lie. With
+``special_tokens=False`` queries and keys that are special are left out and rows divided by what is left.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from effective_attention.analyses.base import ATTENTIONS, Analysis, Context, mean_over, tidy
+from effective_attention.analyses.graph import Convention
+from effective_attention.analyses.pairs import check_pair_options, counted, pair_weights
+from effective_attention.attention.trace import Trace
+
+STATISTICS = ("entropy", "relative")
+
+
+def row_entropy(weights: Float[Tensor, "*any query key"]) -> Float[Tensor, "*any query"]:
+    """In nats, of each row divided by its sum; NaN for a row without weight. Weights are not negative.
+
+    With S the sum of a row's weights w it is ``log S - (sum of w log w) / S``: no second matrix of shares is needed.
+
+    >>> row_entropy(torch.tensor([[1.0, 1.0], [0.0, 5.0], [0.0, 0.0]]))
+    tensor([0.6931, 0.0000,    nan])
+    """
+    total = weights.sum(dim=-1)
+    logarithms = weights.clamp_min(torch.finfo(weights.dtype).tiny).log_()  # twice as fast as xlogy; 0 log 0 is 0 either way
+    return (total.log() - logarithms.mul_(weights).sum(dim=-1) / total).clamp_min(0)
+
+
+def entropy_sums(
+    weights: Float[Tensor, "batch head query key"], keys: Int[Tensor, "batch query"]
+) -> tuple[Float[Tensor, "head statistic"], Int[Tensor, "head statistic"]]:
+    """The sum over rows of each of ``STATISTICS``, and how many rows are in it.
+
+    Args:
+        weights: Not negative; 0 on pairs that do not count.
+        keys: How many keys of each row count; a row with one has no relative entropy.
+    """
+    entropy = row_entropy(weights)
+    relative = entropy / keys[:, None].double().clamp_min(1).log()  # 0 divided by log 1 is NaN
+    both = torch.stack([entropy, relative], dim=-1)  # (batch, head, query, statistic)
+    there = both.isfinite()
+    return both.where(there, 0).sum(dim=(0, 2)), there.sum(dim=(0, 2))
+
+
+class Entropy(Analysis):
+    """Table: attention, layer, head, statistic (entropy, in nats | relative), value, count, special_tokens, convention.
+
+    ``value`` is the mean over ``count`` rows.
+
+    Args:
+        context: The model and the split.
+        special_tokens: Whether [CLS], [SEP] and other special tokens count, as queries and as keys.
+        convention: How effective attention's negative weights count: by ``absolute`` value, or not at all (``positive``).
+    """
+
+    def __init__(self, context: Context, *, special_tokens: bool = True, convention: str = "absolute") -> None:
+        super().__init__(context)
+        check_pair_options("entropy", special_tokens, convention)
+        self.special_tokens = special_tokens
+        self.convention: Convention = convention  # type: ignore[assignment]
+        shape = (len(ATTENTIONS), context.layers, context.heads, len(STATISTICS))
+        self.add_sum("total", *shape)
+        self.add_sum("count", *shape)
+
+    def update(self, trace: Trace) -> None:
+        for row, layer in enumerate(trace.layers):
+            pairs = counted(trace, special_tokens=self.special_tokens, layer=layer)
+            for column, attention in enumerate(ATTENTIONS):
+                total, count = entropy_sums(pair_weights(layer, attention, pairs, self.convention), pairs.sum(dim=-1))
+                self.total[column, row] += total
+                self.count[column, row] += count
+
+    def compute(self) -> pd.DataFrame:
+        names = {
+            "attention": ATTENTIONS,
+            "layer": range(self.context.layers),
+            "head": range(self.context.heads),
+            "statistic": STATISTICS,
+        }
+        table = tidy(mean_over(self.total, self.count), names, count=self.count.long())
+        return table.assign(special_tokens=self.special_tokens, convention=self.convention)

@@ -1,0 +1,183 @@
+"""Which texts, and which two tokens in them, most strongly induce a head's attention?
+
+Vig & Belinkov (2019), exemplars. Each text of the split stands for itself with its strongest pair, the query and the key with the
+largest weight; a head's exemplars are the texts with the strongest ones. Pairs that count are those of ``analyses.pairs``, and
+whose tokens are far enough apart (``least_distance``: at 1, the default, no token looks at itself).
+
+Of effective attention the largest **positive** weight counts, so there is no convention for negative ones: a head's output is
+pushed away from what has a negative weight. A text without a positive weight is nobody's exemplar.
+
+Scores are rounded to six decimals before they are ranked, for the last digits of a weight depend on what else is in its batch.
+Equal scores rank by example, then query, then key: the result is that of sorting everything, in the memory of a few rows.
+
+With each exemplar comes the whole row of its query, so that the text can be shown with what else the token looks at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from effective_attention.analyses.base import ATTENTIONS, Analysis, Context, layer_numbers, whole
+from effective_attention.analyses.pairs import check_pair_options, counted, counted_tokens, distances
+from effective_attention.attention.trace import Trace
+from effective_attention.errors import UserError
+
+DECIMALS = 6
+_NOTHING = -1  # in the place of a token, a position or an example that is not there
+_COLUMNS = [
+    "attention", "layer", "head", "rank", "example", "query", "key", "query_token", "key_token", "score", "position", "token",
+    "value", "special",
+]  # fmt: skip
+
+
+def strongest_pairs(
+    weights: Float[Tensor, "batch head query key"], pairs: Bool[Tensor, "batch query key"]
+) -> tuple[Float[Tensor, "batch head"], Int[Tensor, "batch head"], Int[Tensor, "batch head"]]:
+    """The largest rounded weight of each text, its query and its key, the first of equal ones; -inf where none is positive."""
+    steps = (weights.float() * 10**DECIMALS).round_().masked_fill_(~pairs[:, None], -torch.inf)
+    largest, place = steps.flatten(start_dim=2).max(dim=-1)
+    score = largest.double().where(largest > 0, -torch.inf) / 10**DECIMALS
+    return score, place // weights.shape[-1], place % weights.shape[-1]
+
+
+def best(found: Mapping[str, Tensor], top: int) -> dict[str, Tensor]:
+    """The ``top`` exemplars by score, of equal ones those of the first examples.
+
+    Args:
+        found: ``score`` and ``example``, (..., exemplar), and whatever else is known of exemplars, (..., exemplar) or with one
+            axis more.
+        top: How many to keep.
+    """
+    order = found["example"].argsort(dim=-1, stable=True)
+    by_score = found["score"].gather(-1, order).argsort(dim=-1, descending=True, stable=True)
+    order = order.gather(-1, by_score)[..., :top]
+    return {name: _take(value, order) for name, value in found.items()}
+
+
+def _take(value: Tensor, order: Tensor) -> Tensor:
+    """Exemplars in a new order; what stands at each may be a row."""
+    if value.ndim == order.ndim:
+        return value.gather(-1, order)
+    return value.gather(-2, order[..., None].expand(*order.shape, value.shape[-1]))
+
+
+class Exemplars(Analysis):
+    """Table: attention, layer, head, rank, example, query, key, query_token, key_token, score, position, token, value, special.
+
+    One row for each token of an exemplar: ``value`` is the weight from the exemplar's query to the token at ``position``, and
+    ``score`` that to its key, rounded. Ranks count from 0.
+
+    Args:
+        context: The model and the split.
+        layer: ``all``, ``last`` or a number.
+        head: ``all`` or a number.
+        top: How many exemplars a head has.
+        least_distance: How many tokens query and key must be apart.
+        special_tokens: Whether a query or key may be [CLS], [SEP] or another special token.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        *,
+        layer: str | int = "all",
+        head: str | int = "all",
+        top: int = 3,
+        least_distance: int = 1,
+        special_tokens: bool = False,
+    ) -> None:
+        super().__init__(context)
+        check_pair_options("exemplars", special_tokens)
+        for option, number, least in (("top", top, 1), ("least_distance", least_distance, 0)):
+            if not whole(number, least):
+                raise UserError(f"analysis.exemplars.{option} must be a whole number, {least} or more, got {number!r}")
+        if head != "all" and (not whole(head, 0) or int(head) >= context.heads):
+            raise UserError(f"analysis.exemplars.head must be all or a head from 0 to {context.heads - 1}, got {head!r}")
+        self.heads = list(range(context.heads)) if head == "all" else [int(head)]
+        self.layers = layer_numbers(layer, context.layers, "analysis.exemplars.layer")
+        self.top = min(top, context.examples)  # a head has no more than there are texts
+        self.least_distance, self.special_tokens = least_distance, special_tokens
+        self._add_states((len(ATTENTIONS), len(self.layers), len(self.heads), self.top), context.max_length)
+
+    def _add_states(self, shape: tuple[int, ...], size: int) -> None:
+        """(attention, layer, head, exemplar), or with an axis for tokens; those of all processes lie side by side till ranked."""
+        defaults = {
+            "score": torch.full(shape, -torch.inf, dtype=torch.float64),
+            **{name: torch.full(shape, _NOTHING) for name in ("example", "query", "key")},
+            "row": torch.zeros(*shape, size),
+            "ids": torch.full((*shape, size), _NOTHING),
+            "special": torch.zeros(*shape, size, dtype=torch.uint8),
+        }
+        self.names = tuple(defaults)
+        for name, default in defaults.items():
+            self.add_state(name, default, dist_reduce_fx=_side_by_side)
+
+    def update(self, trace: Trace) -> None:
+        apart = distances(trace.mask.shape[1], trace.mask.device) >= self.least_distance
+        for row, number in enumerate(self.layers):
+            layer = trace.layers[number]
+            pairs = counted(trace, special_tokens=self.special_tokens, layer=layer) & apart
+            for column, attention in enumerate(ATTENTIONS):
+                found = self._candidates(trace, layer.part(attention)[:, self.heads], pairs)
+                for name, value in best(self._joined(found, column, row), self.top).items():
+                    getattr(self, name)[column, row] = value
+
+    def _joined(self, found: Mapping[str, Tensor], column: int, row: int) -> dict[str, Tensor]:
+        """The exemplars so far and the candidates after them."""
+        return {name: torch.cat([getattr(self, name)[column, row], value], dim=1) for name, value in found.items()}
+
+    def _candidates(self, trace: Trace, weights: Tensor, pairs: Tensor) -> dict[str, Tensor]:
+        """Each text with its strongest pair, (head, batch), and what its tokens are, (head, batch, token); no padding counts."""
+        score, query, key = strongest_pairs(weights, pairs)
+        batch, heads, _, size = weights.shape
+        row = weights.gather(2, query[..., None, None].expand(batch, heads, 1, size))[:, :, 0]  # (batch, head, key)
+        place = trace.mask.cumsum(dim=-1) - 1  # among the real tokens, wherever padding is
+        special = trace.mask & ~counted_tokens(trace, special_tokens=False)
+        found = {
+            "score": score,
+            "example": trace.inputs["index"][:, None].expand(batch, heads),
+            "query": place.gather(1, query),
+            "key": place.gather(1, key),
+            "row": self._real(row, trace.mask, 0),
+            "ids": self._real(trace.inputs["input_ids"][:, None].expand(row.shape), trace.mask, _NOTHING),
+            "special": self._real(special[:, None].expand(row.shape), trace.mask, 0),
+        }
+        return {name: value.transpose(0, 1).to(getattr(self, name).dtype) for name, value in found.items()}
+
+    def _real(self, values: Tensor, mask: Tensor, fill: int) -> Tensor:
+        """(batch, head, key) with the real tokens first and ``fill`` behind them, as wide as the states are."""
+        order = (~mask).int().argsort(dim=-1, stable=True)[:, None].expand(values.shape)
+        moved = values.masked_fill(~mask[:, None], fill).gather(-1, order)[..., : self.context.max_length]
+        return torch.nn.functional.pad(moved, (0, self.context.max_length - moved.shape[-1]), value=fill)
+
+    def compute(self) -> pd.DataFrame:
+        found = best({name: getattr(self, name).cpu() for name in self.names}, self.top)
+        there = (found["ids"] != _NOTHING) & (found["score"] > 0)[..., None]
+        attention, layer, head, rank, position = places = there.nonzero(as_tuple=True)
+        table = pd.DataFrame(
+            {
+                "attention": np.array(ATTENTIONS)[attention],
+                "layer": np.array(self.layers)[layer],
+                "head": np.array(self.heads)[head],
+                "rank": rank.numpy(),
+                **{name: found[name][places[:-1]].numpy() for name in ("example", "query", "key", "score")},
+                "position": position.numpy(),
+                "value": found["row"][places].double().numpy(),
+                "special": found["special"][places].bool().numpy(),
+            }
+        )
+        ids = {"token": places, **{f"{name}_token": (*places[:-1], found[name][places[:-1]]) for name in ("query", "key")}}
+        for name, where in ids.items():
+            table[name] = self.context.tokenizer.convert_ids_to_tokens(found["ids"][where].tolist())
+        return table[_COLUMNS]
+
+
+def _side_by_side(states: Tensor) -> Tensor:
+    """(process, attention, layer, head, exemplar, ...) as (attention, layer, head, exemplar of any process, ...)."""
+    return states.movedim(0, 3).flatten(start_dim=3, end_dim=4)

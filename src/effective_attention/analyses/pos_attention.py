@@ -1,0 +1,104 @@
+"""Which parts of speech does a head look at, and which look through it?
+
+Vig & Belinkov (2019), part-of-speech heatmaps: of all attention of a head over the split, the share that goes to keys of a tag
+(``to``) and that comes from queries of a tag (``from``). Tags are the universal parts of speech, then ``cls``, ``sep`` and
+``other`` (a token without a word, a special token that is neither). Every sub-token carries its word's tag. The shares of a head
+sum to 1 in each direction; that of a tag which the split does not have is 0.
+
+Nouns are many, so much attention goes to them anyway. ``even`` is the share if each query spread its weight evenly over the keys
+that count; a head whose share is above it seeks the tag.
+
+Deviations: special tokens are left out, in place of the authors' first token (``special_tokens``, see ``analyses.pairs``; then
+there are no rows for cls and sep); effective attention counts by the size of its weights, or the positive ones (``convention``).
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from effective_attention.analyses.base import ATTENTIONS, Analysis, Context, tidy
+from effective_attention.analyses.graph import Convention
+from effective_attention.analyses.pairs import check_pair_options, counted, counted_tokens, even_weights, pair_weights
+from effective_attention.analyses.tokens import of_kind
+from effective_attention.attention.trace import Trace
+from effective_attention.data.tagging import UPOS
+
+DIRECTIONS = ("to", "from")
+TAGS = (*UPOS, "cls", "sep", "other")
+_DELIMITERS = ("cls", "sep")
+
+
+def tag_sums(
+    weights: Float[Tensor, "batch head query key"], tags: Bool[Tensor, "batch key tag"]
+) -> Float[Tensor, "head direction tag"]:
+    """The weight that goes to the tokens of each tag, and that comes from them.
+
+    >>> tags = torch.eye(2, dtype=torch.bool)[None]
+    >>> tag_sums(torch.tensor([[[[0.75, 0.25], [0.5, 0.5]]]]).double(), tags)[0].tolist()
+    [[1.25, 0.75], [1.0, 1.0]]
+    """
+    by_token = torch.stack([weights.sum(dim=2), weights.sum(dim=3)], dim=2)  # (batch, head, direction, token)
+    return torch.einsum("bhdn,bnt->hdt", by_token, tags.to(weights.dtype))
+
+
+def token_tags(trace: Trace) -> Bool[Tensor, "batch key tag"]:
+    """Which of ``TAGS`` each token has: exactly one."""
+    number = trace.tokens["upos"].long()
+    number = torch.where(number < 0, TAGS.index("other"), number)
+    for kind in _DELIMITERS:
+        number = torch.where(of_kind(trace, kind), TAGS.index(kind), number)
+    return torch.nn.functional.one_hot(number, len(TAGS)).bool()
+
+
+class PosAttention(Analysis):
+    """Table: attention, layer, head, direction (to | from), tag, value, even, count, special_tokens, convention.
+
+    ``value`` and ``even`` are shares, NaN where nothing counts; ``count`` is the number of tokens with the tag.
+
+    Args:
+        context: The model and the split.
+        special_tokens: Whether pairs with [CLS], [SEP] or another special token count.
+        convention: How effective attention's negative weights count: by ``absolute`` value, or not at all (``positive``).
+    """
+
+    needs_tags = True
+
+    def __init__(self, context: Context, *, special_tokens: bool = False, convention: str = "absolute") -> None:
+        super().__init__(context)
+        check_pair_options("pos_attention", special_tokens, convention)
+        self.special_tokens = special_tokens
+        self.convention: Convention = convention  # type: ignore[assignment]
+        self.add_sum("total", len(ATTENTIONS), context.layers, context.heads, len(DIRECTIONS), len(TAGS))
+        self.add_sum("even", context.layers, len(DIRECTIONS), len(TAGS))
+        self.add_sum("count", len(TAGS))
+
+    def update(self, trace: Trace) -> None:
+        tags = token_tags(trace)
+        for row, layer in enumerate(trace.layers):
+            pairs = counted(trace, special_tokens=self.special_tokens, layer=layer)
+            for column, attention in enumerate(ATTENTIONS):
+                self.total[column, row] += tag_sums(pair_weights(layer, attention, pairs, self.convention), tags)
+            self.even[row] += tag_sums(even_weights(pairs)[:, None], tags)[0]
+        tokens = counted_tokens(trace, special_tokens=self.special_tokens)
+        self.count += (tags & tokens[:, :, None]).sum(dim=(0, 1))
+
+    def compute(self) -> pd.DataFrame:
+        names = {
+            "attention": ATTENTIONS,
+            "layer": range(self.context.layers),
+            "head": range(self.context.heads),
+            "direction": DIRECTIONS,
+            "tag": TAGS,
+        }
+        table = tidy(_shares(self.total), names, even=_shares(self.even)[:, None], count=self.count.long())
+        if not self.special_tokens:
+            table = table[~table["tag"].isin(_DELIMITERS)].reset_index(drop=True)
+        return table.assign(special_tokens=self.special_tokens, convention=self.convention)
+
+
+def _shares(total: Tensor) -> Tensor:
+    """Of the sum over tags; 0 divided by 0 is NaN: nothing counted."""
+    return total / total.sum(dim=-1, keepdim=True)

@@ -1,0 +1,352 @@
+"""Attention between words that depend on one another."""
+
+import dataclasses
+import itertools
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from effective_attention.analyses.dependency_alignment import (
+    DependencyAlignment,
+    arc_statistics,
+    check_relation_options,
+    connected,
+    made_up,
+    made_up_statistics,
+    strongest_other,
+)
+from effective_attention.analyses.run import analyse, describe
+from effective_attention.analyses.words import Arcs
+from effective_attention.data.tagging import TaggedText, annotate
+from effective_attention.errors import UserError
+
+KEY = ["attention", "layer", "head", "baseline", "relation", "direction", "statistic"]
+
+
+class Parser:
+    """A word's place tells what it depends on and its length how: not grammar, but arcs of any kind."""
+
+    name, version = "parser", "1"
+    relations = ("nsubj", "nsubj:pass", "obj", "det")
+
+    def tag(self, texts):
+        return [self._parse(text) for text in texts]
+
+    def _parse(self, text):
+        words = list(re.finditer(r"\w+|[^\w\s]", text))
+        heads = tuple((5 * place + 2) % len(words) for place in range(len(words)))
+        names = tuple(self.relations[len(word[0]) % 4] if heads[place] != place else "root" for place, word in enumerate(words))
+        tags = ("NOUN",) * len(words)
+        return TaggedText(
+            tuple(word.start() for word in words), tuple(word.end() for word in words), tags, tags, head=heads, relation=names
+        )
+
+
+def parsed(subject):
+    data = subject.datamodule
+    annotated = annotate(subject.split.examples.texts, data.tokenizer, data.max_length, Parser(), None)
+    return dataclasses.replace(subject, annotated=annotated)
+
+
+def table_of(subject, **options):
+    return analyse(subject, {"a": DependencyAlignment(describe(subject), **options)})["a"]
+
+
+def arcs(*pairs, example=None):
+    """Of one text, (dependent, head), all of relation 0."""
+    dependent, head = torch.tensor(pairs, dtype=torch.long).reshape(-1, 2).T
+    zeros = torch.zeros_like(dependent)
+    return Arcs(zeros if example is None else torch.tensor(example), dependent, head, zeros)
+
+
+# --- by hand ---
+
+WEIGHTS = torch.tensor([[[[0.5, 0.1, 0.2], [0.2, 0.6, 0.2], [0.0, 0.0, 0.4]]]], dtype=torch.float64)
+
+
+def test_arcs_by_hand():
+    share, hits = arc_statistics(WEIGHTS, arcs((0, 2), (1, 0)))[..., 0]
+    assert share[0].tolist() == pytest.approx([0.2 / 0.8, 0.2])  # to_head
+    assert share[1].tolist() == pytest.approx([0.0, 0.1 / 0.8])  # from_head
+    assert hits[0].tolist() == [1.0, 1.0]  # itself does not count; of 0.2 and 0.2 the first
+    assert hits[1].tolist() == [0.0, 0.0]
+
+
+def test_a_row_without_weight_on_others_hits_nothing():
+    assert strongest_other(WEIGHTS)[0, 0].tolist() == [2, 0, -1]
+    assert strongest_other(torch.ones(1, 1, 1, 1)).tolist() == [[[-1]]]
+
+
+def test_a_row_without_any_weight_has_no_share():
+    assert arc_statistics(torch.zeros(1, 1, 2, 2), arcs((0, 1))).flatten().tolist() == [0.0] * 4
+
+
+def test_connected_by_hand():
+    assert connected(WEIGHTS, arcs((0, 2), (1, 0))).tolist() == pytest.approx([0.2 + 0.0 + 0.2 + 0.1])
+
+
+def test_two_words_that_depend_on_each_other_are_one_pair():
+    assert connected(WEIGHTS, arcs((0, 1), (1, 0))).tolist() == pytest.approx([0.3])
+
+
+def test_an_arc_belongs_to_its_example():
+    two = torch.cat([WEIGHTS, torch.zeros_like(WEIGHTS)])
+    found = arc_statistics(two, arcs((0, 2), (0, 2), example=[0, 1]))
+    assert found[0, 0, :, 0].tolist() == pytest.approx([0.25, 0.0])
+
+
+def test_made_up_attention_by_hand():
+    seen = torch.ones(1, 3, 3, dtype=torch.bool)
+    previous, following, even = made_up(seen)[0].tolist()
+    assert previous == [[0, 0, 0], [1, 0, 0], [0, 1, 0]]
+    assert following == [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
+    assert even == [pytest.approx([1 / 3] * 3)] * 3
+    statistics = made_up_statistics(seen, arcs((0, 1), (2, 0)))
+    assert statistics[0, 0].tolist() == [pytest.approx([0, 1, 1 / 3]), pytest.approx([0, 0, 1 / 3])]
+    assert statistics[1, 0].tolist() == [[0, 1, 0.5], [0, 0, 0.5]]
+    assert statistics[1, 1].tolist() == [[1, 0, 0.5], [0, 0, 0.5]]
+
+
+def test_words_that_are_not_there_are_not_looked_at():
+    seen = torch.zeros(1, 3, 3, dtype=torch.bool)
+    seen[:, :2, :2] = True
+    assert made_up(seen)[0, :, 2].eq(0).all()
+    assert made_up(seen)[0, :, :, 2].eq(0).all()
+    assert made_up_statistics(seen, arcs((0, 1)))[1, 0, 0].tolist() == [0, 1, 1]
+
+
+def test_where_only_earlier_words_are_seen_a_guess_is_among_them():
+    seen = torch.ones(1, 3, 3, dtype=torch.bool).tril()
+    assert made_up_statistics(seen, arcs((2, 0), (0, 2)))[1, 0, :, 2].tolist() == [0.5, 0.0]
+
+
+@given(st.integers(1, 6), st.integers(0, 2**31 - 1))
+def test_shares_and_hits_lie_between_0_and_1(size, seed):
+    generator = torch.Generator().manual_seed(seed)
+    weights = torch.rand(1, 2, size, size, generator=generator, dtype=torch.float64)
+    every = list(itertools.permutations(range(size), 2))
+    found = arc_statistics(weights, arcs(*every))
+    assert ((found >= 0) & (found <= 1)).all()
+    # with an arc between any two words, each word has one strongest other word, and nothing but itself is left unconnected
+    assert found[1, 0].sum(dim=0).tolist() == [size if size > 1 else 0] * 2
+    own = weights.diagonal(dim1=-2, dim2=-1).sum(dim=(0, 2))
+    torch.testing.assert_close(connected(weights, arcs(*every)), weights.sum(dim=(0, 2, 3)) - own)
+
+
+# --- against a naive loop ---
+
+
+def unsigned(weight, convention):
+    return abs(weight) if convention == "absolute" else max(weight, 0.0)
+
+
+def naive_words(matrix, word, convention):
+    """From word to word, one pair of sub-tokens after the other."""
+    pieces = [[token for token, mine in enumerate(word) if mine == number] for number in range(max(word) + 1)]
+    sums = [[[sum(unsigned(matrix[q][k], convention) for k in to) for q in mine] for to in pieces] for mine in pieces]
+    return [[sum(each) / len(each) for each in row] for row in sums]
+
+
+def naive_baselines(size):
+    rows = {
+        "previous": [[float(other == word - 1) for other in range(size)] for word in range(size)],
+        "next": [[float(other == word + 1) for other in range(size)] for word in range(size)],
+        "random": [[1 / size] * size for _ in range(size)],
+    }
+    return [(("baseline", -1, -1, name), matrix) for name, matrix in rows.items()]
+
+
+def naive_hit(row, word, partner, baseline):
+    if baseline == "random":
+        return 1 / (len(row) - 1)
+    others = [(weight, -other) for other, weight in enumerate(row) if other != word]
+    return float(max(others)[0] > 0 and -max(others)[1] == partner)
+
+
+def heads_of(seen, word, convention):
+    for (number, layer), attention in itertools.product(enumerate(seen.layers), ("standard", "effective")):
+        for head, matrix in enumerate(layer.part(attention)[0].tolist()):
+            yield (attention, number, head, ""), naive_words(matrix, word, convention)
+
+
+def naive(subject, convention, subtypes):
+    """One example, one head, one arc after the other."""
+    values, connected_weight, all_weight = {}, {}, {}
+    for index in range(len(subject.split)):
+        span = subject.annotated.span(index)
+        word, head, relation = (getattr(subject.annotated, name)[span].tolist() for name in ("word", "head", "relation"))
+        facts = {mine: (up, kind) for mine, up, kind in zip(word, head, relation, strict=True) if mine >= 0}
+        found = {mine: up for mine, (up, _) in facts.items() if up >= 0 and up != mine}
+        seen = subject.trace([index])
+        for reading, matrix in [*heads_of(seen, word, convention), *naive_baselines(len(facts))]:
+            related = set(found.items()) | {(b, a) for a, b in found.items()}
+            connected_weight[reading] = connected_weight.get(reading, 0) + sum(matrix[a][b] for a, b in related)
+            all_weight[reading] = all_weight.get(reading, 0) + sum(map(sum, matrix))
+            for mine, up in found.items():
+                name = subject.annotated.relations[facts[mine][1]]
+                for direction, a, b in (("to_head", mine, up), ("from_head", up, mine)):
+                    total = sum(matrix[a])
+                    both = {"share": matrix[a][b] / total if total else 0.0, "hits": naive_hit(matrix[a], a, b, reading[3])}
+                    for (statistic, value), label in itertools.product(
+                        both.items(), ("all", name if subtypes else name.split(":")[0])
+                    ):
+                        values.setdefault((*reading, label, direction, statistic), []).append(value)
+    count = sum(
+        len(each) for key, each in values.items() if key[0] == "baseline" and key[3:] == ("next", "all", "to_head", "hits")
+    )
+    rows = [(*key, sum(each) / len(each), len(each)) for key, each in values.items()]
+    rows += [(*key, "all", "either", "share", connected_weight[key] / all_weight[key], count) for key in all_weight]
+    return pd.DataFrame(rows, columns=[*KEY, "value", "count"])
+
+
+@pytest.mark.parametrize(
+    ("convention", "subtypes", "max_length"), [("absolute", False, 96), ("positive", True, 20)], ids=["all", "cut"]
+)
+def test_against_a_naive_loop(make_subject, convention, subtypes, max_length):
+    subject = parsed(make_subject(examples=4, max_length=max_length))
+    assert (-2 in subject.annotated.head) == (max_length == 20)
+    assert subject.annotated.first[subject.annotated.word >= 0].mean() < 1  # some words have several sub-tokens
+    table = table_of(subject, convention=convention, subtypes=subtypes, least=0)
+    expected = naive(subject, convention, subtypes)
+    both = table.merge(expected, on=KEY, suffixes=("", "_expected"))
+    assert len(table) == len(both) == len(expected)
+    assert (both["count"] == both["count_expected"]).all()
+    assert both["value"].to_numpy() == pytest.approx(both["value_expected"].to_numpy(), abs=1e-6)
+    assert set(table["convention"]) == {convention}
+    assert set(table["relation"]) == {"all", "nsubj", "obj", "det"} | ({"nsubj:pass"} if subtypes else set())
+
+
+# --- the table ---
+
+
+@pytest.fixture(scope="module")
+def words(subject):
+    return parsed(subject)
+
+
+@pytest.fixture(scope="module")
+def table(words):
+    return table_of(words, least=0)
+
+
+def test_columns_and_baselines(table):
+    assert list(table) == [
+        *("attention", "layer", "head", "relation", "direction", "statistic", "value", "count", "baseline", "convention")
+    ]
+    assert not table.duplicated(KEY).any()
+    baseline = table[table["attention"] == "baseline"]
+    assert set(zip(baseline["layer"], baseline["head"], baseline["baseline"], strict=True)) == {
+        (-1, -1, name) for name in ("previous", "next", "random")
+    }
+    assert set(table.loc[table["attention"] != "baseline", "baseline"]) == {""}
+    assert set(table.loc[table["direction"] == "either", "statistic"]) == {"share"}
+    assert table["value"].between(0, 1).all()
+
+
+def test_rare_relations_are_left_out(words, table):
+    counts = table[table["relation"] != "all"].groupby("relation")["count"].first()
+    least = int(counts.median()) + 1
+    assert counts.min() < least <= counts.max()
+    rare = table_of(words, least=least)
+    assert set(rare["relation"]) == {"all", *counts[counts >= least].index}
+    kept = table[table["relation"].isin(set(rare["relation"]))].reset_index(drop=True)
+    pd.testing.assert_frame_equal(rare, kept)  # all still counts every arc
+
+
+@pytest.mark.parametrize("changes", [{"batch_size": 1}, {"batch_size": 9}, {"padding": "max_length"}], ids=str)
+def test_neither_batching_nor_padding_changes_it(words, table, changes, monkeypatch):
+    for name, value in changes.items():
+        monkeypatch.setattr(words.datamodule, name, value)
+    assert_same(table, table_of(words, least=0))
+
+
+def assert_same(one, other):
+    pd.testing.assert_frame_equal(one.drop(columns="value"), other.drop(columns="value"))
+    np.testing.assert_allclose(one["value"], other["value"], atol=2e-6)
+
+
+def test_the_standard_reading_does_not_depend_on_the_convention(words, table):
+    positive = table_of(words, least=0, convention="positive")
+    values = table.assign(other=positive["value"])
+    standard, effective = (values[values["attention"] == name] for name in ("standard", "effective"))
+    np.testing.assert_allclose(standard["value"], standard["other"])
+    assert (effective["value"] - effective["other"]).abs().max() > 1e-3
+
+
+def test_a_text_of_one_word(words):
+    """Its first token is all there is of it: a root, that looks at itself."""
+    seen = words.trace([0])
+    only = {name: torch.full_like(facts, -1) for name, facts in seen.tokens.items()}
+    for name, fact in (("word", 0), ("head", 0), ("relation", words.annotated.relations.index("root")), ("kind", 0)):
+        only[name][0, 1] = fact
+    analysis = DependencyAlignment(describe(words))
+    analysis.update(dataclasses.replace(seen, tokens=only))
+    rows = analysis.compute()
+    assert set(rows["count"]) == {0}
+    aligned = rows[rows["direction"] == "either"].set_index("baseline")["value"]
+    assert set(aligned.loc[["", "random"]]) == {0.0}
+    assert aligned.loc[["previous", "next"]].isna().all()  # there is no such word
+
+
+def test_where_all_words_are_roots_nothing_is_connected(subject):
+    """And a mean over no arc is undefined."""
+    annotated = dataclasses.replace(subject.annotated, head=subject.annotated.word)
+    rows = table_of(dataclasses.replace(subject, annotated=annotated), least=0)
+    assert set(rows["relation"]) == {"all"}
+    assert set(rows["count"]) == {0}
+    either = rows["direction"] == "either"
+    assert set(rows.loc[either, "value"]) == {0.0}
+    assert rows.loc[~either, "value"].isna().all()
+
+
+def test_a_split_without_any_word(subject):
+    data = subject.datamodule
+    plain = annotate(subject.split.examples.texts, data.tokenizer, data.max_length, None, None)
+    rows = table_of(dataclasses.replace(subject, annotated=plain))
+    assert rows["value"].isna().all()
+    assert set(rows["count"]) == {0}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"convention": "signed"}, r"analysis.dependency_alignment.convention must be one of absolute, positive, got 'signed'"),
+        ({"least": -1}, r"analysis.dependency_alignment.least must be a number of arcs, 0 or more, got -1"),
+    ],
+)
+def test_wrong_options(context, options, message):
+    with pytest.raises(UserError, match=message):
+        DependencyAlignment(context, **options)
+
+
+@pytest.mark.parametrize(
+    ("subtypes", "least", "message"),
+    [
+        ("no", 50, r"analysis.dependency_alignment.subtypes must be true or false, got 'no'"),
+        (None, 50, r"analysis.dependency_alignment.subtypes must be true or false, got None"),
+        (False, 1.5, r"analysis.dependency_alignment.least must be a number of arcs, 0 or more, got 1.5"),
+        (False, True, r"analysis.dependency_alignment.least must be a number of arcs, 0 or more, got True"),
+    ],
+)
+def test_options_of_the_wrong_type(subtypes, least, message):
+    with pytest.raises(UserError, match=message):
+        check_relation_options(subtypes, least)
+
+
+# --- two processes; with real ones tests/analyses/test_promises.py, where nothing is parsed ---
+
+
+def test_two_processes_find_what_one_finds(words, table):
+    context = describe(words)
+    mine, theirs = (DependencyAlignment(context, least=0) for _ in range(2))
+    for number, batch in enumerate(words.batches()):
+        (mine if number % 2 else theirs).update(words.trace(batch))
+    states = iter([getattr(theirs, name) for name in theirs._reductions])
+    mine.distributed_available_fn = lambda: True
+    mine.dist_sync_fn = lambda state, group: [state, next(states)]  # asked for each state in turn
+    assert_same(table, mine.compute())
