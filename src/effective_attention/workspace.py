@@ -21,7 +21,9 @@ _FIGURES = (
     "alternative_attention", "alternative_attention_heads", "token_type_profile", "token_type_profile_pairs",
     "token_identity", "token_identity_transfer", "token_identity_generalisation", "token_identity_layers",
     "token_identity_neighbours", "token_mixing", "token_mixing_context", "token_mixing_cls", "token_mixing_word",
-    "token_mixing_tags",
+    "token_mixing_tags", "distance", "distance_depth", "entropy", "entropy_relative", "variability", "pos_attention",
+    "pos_attention_effective", "pos_attention_from", "dependency_alignment", "dependency_alignment_relations", "exemplars",
+    "exemplars_effective",
 )  # fmt: skip
 
 

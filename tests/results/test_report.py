@@ -25,6 +25,7 @@ TASKS = ("rte", "mrpc", "stsb")
 SECTIONS = ["runs", "scores", "timing", "patterns", "token_types", "delimiters", "finetuning_shift", "null_space"]
 SECTIONS += ["head_ablation", "heatmap", "faithfulness", "attention_graph", "pronouns"]
 SECTIONS += ["alternative_attention", "token_type_profile", "token_identity", "token_mixing"]
+SECTIONS += ["distance", "entropy", "variability", "pos_attention", "dependency_alignment", "exemplars"]
 
 
 @dataclass
@@ -150,7 +151,7 @@ def test_summaries_by_hand(page: Page, makers: tuple[Make, Make]) -> None:
 def test_each_figure_and_table_says_what_was_measured_on_which_data(page: Page, makers: tuple[Make, Make]) -> None:
     counts = "RTE 408, MRPC 408, STS-B 408"
     sentence = f"Measured on validation examples ({counts}), minilm (finetuned), data from local files; reading: exact"
-    assert page.text.count(sentence) == 43  # 31 figures, and the tables of 12 sections
+    assert page.text.count(sentence) == 60  # 43 figures, and the tables of 17 sections
     assert f"the two compared on the same examples ({counts})." in page.text
     tables = makers[0]("rte", model="tiny", data="sample", split="test", examples=7, checkpoint="")
     assert report_sections.measured(tables["timing"]) == (
@@ -166,7 +167,7 @@ def test_seeds_are_one_row_with_their_mean(makers: tuple[Make, Make]) -> None:
 
 def test_figures_are_inside_the_page_and_described(page: Page) -> None:
     pictures = page.all("img")
-    assert len(pictures) == 32
+    assert len(pictures) == 44
     assert all(str(picture["src"]).startswith("data:image/svg+xml;base64,") for picture in pictures)
     assert all("RTE, MRPC, STS-B" in str(picture["alt"]) for picture in pictures)
 
@@ -236,7 +237,7 @@ def test_text_from_data_stays_text(makers: tuple[Make, Make], tmp_path: Path) ->
     assert html.count("<script>") == 1  # ours
     page = read(tmp_path / "report.html")
     assert len(page.all("script")) == 1
-    assert len(page.all("img")) == 32
+    assert len(page.all("img")) == 44
     assert not [attributes for _, attributes in page.elements if "onerror" in attributes]
     assert page.text.count(EVIL) > 10
     cells = [cell for place, row in page.rows if place == "heatmap" for cell in row]

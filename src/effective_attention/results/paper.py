@@ -13,10 +13,10 @@ TASK_TITLES = MappingProxyType(
     {
         "rte": "RTE", "mrpc": "MRPC", "qnli": "QNLI", "sst2": "SST-2", "stsb": "STS-B",
         "cola": "CoLA", "mnli": "MNLI", "qqp": "QQP", "wnli": "WNLI",
-        "agreement": "Verb number",
+        "agreement": "Verb number", "treebank": "Treebank",
     }
 )  # fmt: skip
-"""The paper's five tasks in its order, then the rest of GLUE, then Abnar & Zuidema's."""
+"""The paper's five tasks in its order, then the rest of GLUE, then Abnar & Zuidema's, then annotated text without labels."""
 
 PATTERN_ORDER = ("block", "diagonal", "vertical+diagonal", "heterogeneous", "vertical")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -13,11 +13,13 @@ from urllib.parse import quote
 from pandas import DataFrame
 
 from effective_attention.models import pattern_net
-from effective_attention.results import report_explanations, report_identifiability, report_tables
+from effective_attention.results import report_explanations, report_identifiability, report_structure, report_tables
 from effective_attention.results.figures import FIGURES, can_draw, figure_bytes
 from effective_attention.results.figures.style import Panel, panels, task_title
 from effective_attention.results.report import RunResults
 from effective_attention.results.report_chapters import CHAPTERS, Chapter
+from effective_attention.results.report_chapters_structure import STRUCTURE_CHAPTERS
+from effective_attention.results.report_structure import Highlights
 from effective_attention.results.report_tables import Grid, one_line
 
 _SVG_WIDTH = re.compile(rb'<svg [^>]*?width="([\d.]+)pt"')  # as matplotlib writes it
@@ -44,7 +46,14 @@ _SUMMARIES: dict[str, tuple[Callable[[DataFrame], Grid], ...]] = {
     "token_type_profile": (report_identifiability.type_profile,),
     "token_identity": (report_identifiability.identity_rates,),
     "token_mixing": (report_identifiability.mixing,),
+    "distance": (report_structure.distance,),
+    "entropy": (report_structure.entropy, report_structure.relative_entropy),
+    "variability": (report_structure.variability,),
+    "pos_attention": (report_structure.parts_of_speech,),
+    "dependency_alignment": (report_structure.alignment, report_structure.relations),
 }
+_ACROSS: dict[str, Callable[[Mapping[str, DataFrame]], Grid]] = {"dependency_alignment": report_structure.alignment_and_distance}
+"""What is made of several analyses' tables, by the chapter it stands in."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +89,7 @@ class Section:
     pictures: list[Picture]
     grids: list[Grid]
     full: FullTable | None
+    highlights: list[Highlights] = field(default_factory=list)
 
 
 def overview(runs: Sequence[RunResults]) -> dict[str, Any]:
@@ -114,7 +124,8 @@ def sections(runs: Sequence[RunResults], tables: Mapping[str, DataFrame], figure
     """Scores first, then one section for each analysis that has a table, in the paper's order."""
     facts = [run.facts for run in runs]
     found = [_scores(facts)] if any(name.startswith("test/") for fact in facts for name in fact) else []
-    return found + [_section(chapter, tables[chapter.analysis], figures) for chapter in CHAPTERS if chapter.analysis in tables]
+    chapters = [chapter for chapter in (*CHAPTERS, *STRUCTURE_CHAPTERS) if chapter.analysis in tables]
+    return found + [_section(chapter, tables, figures) for chapter in chapters]
 
 
 def _scores(facts: Sequence[Mapping[str, Any]]) -> Section:
@@ -125,9 +136,10 @@ def _scores(facts: Sequence[Mapping[str, Any]]) -> Section:
     return Section("scores", "Scores", "§3", text, said, [], [], [report_tables.scores(facts)], None)
 
 
-def _section(chapter: Chapter, table: DataFrame, figures: Path | None) -> Section:
-    name = chapter.analysis
+def _section(chapter: Chapter, tables: Mapping[str, DataFrame], figures: Path | None) -> Section:
+    name, table = chapter.analysis, tables[chapter.analysis]
     made = [make(table) for make in _SUMMARIES.get(name, ())]
+    made += [_ACROSS[name](tables)] if name in _ACROSS else []
     grids = [grid for grid in made if grid.rows]  # what was not asked for has no rows
     remarks = [chapter.paper_says] if chapter.paper_says else []
     if name == "patterns":
@@ -136,9 +148,9 @@ def _section(chapter: Chapter, table: DataFrame, figures: Path | None) -> Sectio
         remarks.append(_classifier(facts))
     drawn = {figure: caption for figure, caption in chapter.figures.items() if can_draw(figure, table)}
     pictures = [_picture(figure, caption, table, figures) for figure, caption in drawn.items()]
-    return Section(
-        name, chapter.title, chapter.paper, chapter.text, measured(table), remarks, pictures, grids, _full(name, table)
-    )
+    shown = report_structure.highlights(table) if name == "exemplars" else []
+    words = (name, chapter.title, chapter.paper, chapter.text, measured(table), remarks)
+    return Section(*words, pictures, grids, _full(name, table), shown)
 
 
 def measured(table: DataFrame) -> str:

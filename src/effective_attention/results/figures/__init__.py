@@ -18,13 +18,35 @@ from effective_attention.results.figures.alternative_attention import (
 )
 from effective_attention.results.figures.attention_graph import attention_graph, attention_graph_maps
 from effective_attention.results.figures.delimiters import delimiters, delimiters_cls, delimiters_fitted, delimiters_sep
+from effective_attention.results.figures.dependency_alignment import (
+    dependency_alignment,
+    dependency_alignment_relations,
+    has_alignment,
+    has_relations,
+)
+from effective_attention.results.figures.exemplars import exemplars, exemplars_effective, has_attention
 from effective_attention.results.figures.faithfulness import faithfulness, faithfulness_layers, faithfulness_subject, has_subjects
 from effective_attention.results.figures.finetuning_shift import finetuning_shift
 from effective_attention.results.figures.head_ablation import head_ablation
 from effective_attention.results.figures.heatmap import heatmap
 from effective_attention.results.figures.null_space import null_space
 from effective_attention.results.figures.patterns import patterns, patterns_layers
+from effective_attention.results.figures.pos_attention import (
+    has_part,
+    pos_attention,
+    pos_attention_effective,
+    pos_attention_from,
+)
 from effective_attention.results.figures.pronouns import pronouns
+from effective_attention.results.figures.structure import (
+    distance,
+    distance_depth,
+    entropy,
+    entropy_relative,
+    has_statistic,
+    has_values,
+    variability,
+)
 from effective_attention.results.figures.style import style
 from effective_attention.results.figures.timing import timing
 from effective_attention.results.figures.token_identity import (
@@ -81,6 +103,18 @@ FIGURES: dict[str, Callable[[DataFrame], Figure]] = {
     "token_mixing_cls": token_mixing_cls,
     "token_mixing_word": token_mixing_word,
     "token_mixing_tags": token_mixing_tags,
+    "distance": distance,
+    "distance_depth": distance_depth,
+    "entropy": entropy,
+    "entropy_relative": entropy_relative,
+    "variability": variability,
+    "pos_attention": pos_attention,
+    "pos_attention_effective": pos_attention_effective,
+    "pos_attention_from": pos_attention_from,
+    "dependency_alignment": dependency_alignment,
+    "dependency_alignment_relations": dependency_alignment_relations,
+    "exemplars": exemplars,
+    "exemplars_effective": exemplars_effective,
 }
 """By name. Every analysis has a figure of its name; some have more, whose names begin with it and an underscore."""
 
@@ -98,6 +132,18 @@ _CONDITIONS: dict[str, Callable[[DataFrame], bool]] = {
     "token_mixing_cls": partial(has_quantity, name="cls"),
     "token_mixing_word": partial(has_quantity, name="word"),
     "token_mixing_tags": has_tags,
+    "distance": has_values,
+    "distance_depth": has_values,
+    "entropy": partial(has_statistic, name="entropy"),
+    "entropy_relative": partial(has_statistic, name="relative"),
+    "variability": has_values,
+    "pos_attention": partial(has_part, direction="to", attention="standard"),
+    "pos_attention_effective": partial(has_part, direction="to", attention="effective"),
+    "pos_attention_from": partial(has_part, direction="from", attention="standard"),
+    "dependency_alignment": has_alignment,
+    "dependency_alignment_relations": has_relations,
+    "exemplars": partial(has_attention, attention="standard"),
+    "exemplars_effective": partial(has_attention, attention="effective"),
 }
 """What a table must hold for a figure; most need nothing but rows."""
 
