@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from effective_attention.attention.decomposition import Decomposition, decompose
     from effective_attention.attention.implementations import AttentionSwap, use_attention
+    from effective_attention.exploring import Explorer, explore
 
-__all__ = ["AttentionSwap", "Decomposition", "decompose", "use_attention"]
+__all__ = ["AttentionSwap", "Decomposition", "Explorer", "decompose", "explore", "use_attention"]
 __version__ = "0.1.0"
 
 _HOMES = {
@@ -19,6 +20,8 @@ _HOMES = {
     "decompose": "effective_attention.attention.decomposition",
     "AttentionSwap": "effective_attention.attention.implementations",
     "use_attention": "effective_attention.attention.implementations",
+    "Explorer": "effective_attention.exploring",
+    "explore": "effective_attention.exploring",
 }
 
 

@@ -21,7 +21,7 @@ from effective_attention.cli import nothing_left_behind
 from effective_attention.comparison import compare_attentions
 from effective_attention.drift import AttentionDrift
 from effective_attention.errors import UserError
-from effective_attention.findings import Findings, Inquiry
+from effective_attention.findings import GOLD, Findings, Inquiry
 from effective_attention.models.checkpoints import WholeCheckpointIO, check_fits, find_checkpoint, read_checkpoint
 from effective_attention.preparation import Run, prepare
 from effective_attention.results.files import write_json, write_text
@@ -55,7 +55,7 @@ def evaluate(cfg: DictConfig) -> Metrics:
         run = prepare(cfg, checkpoint=cfg.checkpoint)
         inquiry = Inquiry.prepare(cfg, run)
     _write_config(cfg, run.folder)
-    if cfg.checkpoint is None:
+    if cfg.checkpoint is None and run.task.has_labels:
         log.warning("no checkpoint given: the encoder is pretrained, its classification head is random, so scores mean nothing")
     return _test_and_report(cfg, _trainer(cfg, run, []), run, inquiry, {})
 
@@ -156,8 +156,12 @@ def _tell(run: Run, rows: list[dict[str, str]], metrics: Metrics, findings: Find
     truncated = [f"{int(count)} {name.split('/')[1]}" for name, count in metrics.items() if name.endswith("/truncated") and count]
     if truncated:
         print(f"cut at {run.datamodule.max_length} tokens: {', '.join(truncated)} examples")
+    if metrics.get("run/words") == GOLD:
+        print("words:   gold annotation, no tagger")
     print(f"results: {run.folder}")
     if findings.report is not None:
         print(f"report:  {findings.report}")
+    for name, page in findings.pages.items():
+        print(f"{name}: {run.folder / name}.html ({len(page) / 1e6:.1f} MB)")
     if "run/note" in metrics:
         print(metrics["run/note"])

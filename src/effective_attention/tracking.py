@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 Result = TypeVar("Result")
+_LARGEST_PAGE = 20 * 10**6  # letters
 
 
 class ForgivingWandbLogger(WandbLogger):
@@ -55,7 +56,7 @@ class ForgivingWandbLogger(WandbLogger):
         self._attempt(lambda: self.log_table(name, columns=columns, data=data))
 
     def log_findings(self, findings: Findings) -> None:
-        """Tables, figures, and the report as an artifact."""
+        """Tables, figures, pages, and the report as an artifact."""
         self._attempt(lambda: self._log_findings(findings))
 
     def _log_findings(self, findings: Findings) -> None:
@@ -63,8 +64,9 @@ class ForgivingWandbLogger(WandbLogger):
 
         tables = {f"tables/{name}": wandb.Table(dataframe=_plain(table)) for name, table in findings.tables.items()}
         figures = {f"figures/{name}": wandb.Image(str(path)) for name, path in findings.figures.items()}
-        if tables or figures:
-            self.experiment.log({**tables, **figures})
+        pages = {f"pages/{name}": wandb.Html(page, inject=False) for name, page in _bearable(findings.pages).items()}
+        if tables or figures or pages:
+            self.experiment.log({**tables, **figures, **pages})
         if findings.report is not None:
             artifact = wandb.Artifact(f"report-{self.experiment.id}", type="report")
             artifact.add_file(str(findings.report))
@@ -80,6 +82,14 @@ class ForgivingWandbLogger(WandbLogger):
         if self.broken and self._experiment is not None:
             with contextlib.suppress(Exception):
                 self._experiment.finish()
+
+
+def _bearable(pages: Mapping[str, str]) -> dict[str, str]:
+    """Those that a dashboard can show; a word about the others."""
+    large = [name for name, page in pages.items() if len(page) > _LARGEST_PAGE]
+    if large:
+        log.warning("W&B: left out, because larger than %d MB: %s.html", _LARGEST_PAGE // 10**6, ".html, ".join(large))
+    return {name: page for name, page in pages.items() if name not in large}
 
 
 def _plain(table: pd.DataFrame) -> pd.DataFrame:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 from identifiability_parts import WHOLE, alternative, identity, mixing, type_profile
+from structure_parts import structure_tables
 
 PAPER_TASKS = ("rte", "mrpc", "qnli", "sst2", "stsb")
 TYPES = ("noun", "pronoun", "verb", "sep", "cls", "punctuation")
@@ -76,6 +78,7 @@ def fake_tables(task: str = "mrpc", *, layers: int = 2, heads: int = 3, seed: in
         "token_type_profile": table(type_profile(random, layers, heads)),
         "token_identity": table(identity(random, layers)),
         "token_mixing": table(mixing(random, layers)),
+        **structure_tables(first, seed, layers, heads),
     }
 
 
@@ -263,3 +266,17 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
         path, [RunResults(fake_facts(task), fake_tables(task, seed=index), str(index)) for index, task in enumerate(tasks)]
     )
     return path
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """Headless Chromium, as a Playwright ``Browser``: each test opens pages, or contexts with settings, of its own."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install -e '.[dev]'")
+    place = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if place is None:
+        pytest.skip("needs Chromium: apt-get install chromium")
+    quiet = ("no-sandbox", "disable-gpu", "disable-quic", "disable-dev-shm-usage")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=place, args=[f"--{flag}" for flag in quiet])
+        yield browser
+        browser.close()

@@ -43,6 +43,10 @@ class Context:
         metrics: What testing measured (``test/standard/seconds`` and so on).
         tokenizer: To name tokens.
         text: The trace of a text the user gave; None: the split is all there is.
+        texts: What the user gave, as it was written: a text or a pair; None: nothing.
+        example_trace: Runs the model on one example of the split, by its number; None: the model is not to be had.
+        example_texts: What that example's texts are; None: not known.
+        reference: Loads the pretrained model that this one started from; None: this is that one, its classification head random.
         masked_lm: Loads the encoder with its masked-language-model head; None: there is no encoder to ask.
         lengths: How many tokens each example of the split has; None: not known.
         token_ids: Those of one example of the split, by its number; None: not known.
@@ -62,6 +66,10 @@ class Context:
     metrics: Mapping[str, Any] = field(default_factory=dict)
     tokenizer: Any = None
     text: Trace | None = None
+    texts: tuple[str, ...] | None = None
+    example_trace: Callable[[int], Trace] | None = None
+    example_texts: Callable[[int], tuple[str, ...]] | None = None
+    reference: Callable[[], PreTrainedModel] | None = None
     masked_lm: Callable[[], PreTrainedModel] | None = None
     lengths: NDArray[np.int64] | None = None
     token_ids: Callable[[int], list[int]] | None = None
@@ -75,12 +83,14 @@ class Analysis(Metric):
     Attributes:
         needs_tags: Reads parts of speech, so that texts must be tagged first.
         needs_reference: Compares with the pretrained model, so that it is skipped where there is no finetuned one.
+        needs_labels: Asks whether the model is right, so that it is skipped where the task has no labels.
         streams: Reads the split; False: ``compute`` needs the context only.
     """
 
     full_state_update = False
     needs_tags: ClassVar[bool] = False
     needs_reference: ClassVar[bool] = False
+    needs_labels: ClassVar[bool] = False
     streams: ClassVar[bool] = True
 
     def __init__(self, context: Context) -> None:
@@ -96,6 +106,10 @@ class Analysis(Metric):
 
     def compute(self) -> pd.DataFrame:
         raise NotImplementedError
+
+    def page(self) -> str | None:
+        """An interactive page beside the table, as HTML; None: there is none. Asked for after ``compute``, by one process."""
+        return None
 
     def add_sum(self, name: str, *shape: int) -> None:
         """A state that is added up over batches and processes, in double precision."""
