@@ -209,6 +209,15 @@ def test_the_note_of_embedded_defaults_is_shown_once(makers: tuple[Make, Make], 
     assert "Note:" not in read(tmp_path / "plain.html").text
 
 
+def test_the_interactive_page_of_a_run_is_linked(makers: tuple[Make, Make], tmp_path: Path) -> None:
+    tables, facts = makers[0](), makers[1]()
+    one = {"explorer": tables["timing"].assign(side=0)}
+    runs = [RunResults(facts, one, "seed=1 %2F"), RunResults(facts, {"timing": tables["timing"]}, "1"), RunResults(facts, one)]
+    write_report(tmp_path / "report.html", runs)
+    links = [str(link["href"]) for link in read(tmp_path / "report.html").all("a")]
+    assert [unquote(link) for link in links if "explorer" in link] == ["seed=1 %2F/explorer.html", "explorer.html"]
+
+
 def test_the_pattern_classifiers_own_quality_is_shown(
     makers: tuple[Make, Make], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

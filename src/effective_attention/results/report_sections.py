@@ -102,7 +102,16 @@ def overview(runs: Sequence[RunResults]) -> dict[str, Any]:
     used = [column for column in range(len(names) + 2) if any(row[column] for row in rows)]
     columns = [*names, "examples", "folder"]
     grid = Grid("Runs in this report.", [columns[c] for c in used], [[row[c] for c in used] for row in rows], labels=len(used))
-    return {"title": ", ".join(tasks), "notes": list(notes.values()), "runs": grid}
+    return {"title": ", ".join(tasks), "notes": list(notes.values()), "runs": grid, "explorers": _explorers(runs)}
+
+
+def _explorers(runs: Sequence[RunResults]) -> list[tuple[str, str]]:
+    """Of each run that has an interactive page: what to call it, and where it lies beside the report."""
+    with_page = [run for run in runs if "explorer" in run.tables]
+    return [
+        (run.name or task_title(str(run.facts.get("run/task", "?"))), quote(str(Path(run.name) / "explorer.html")))
+        for run in with_page
+    ]
 
 
 def _fact(run: RunResults, name: str) -> Any:
