@@ -18,7 +18,7 @@ from effective_attention.models import pattern_net
 from effective_attention.results import report_sections
 from effective_attention.results.figures import write_figures
 from effective_attention.results.report import RunResults, combine, write_report
-from effective_attention.results.report_tables import NONE
+from effective_attention.results.report_tables import NONE, scores
 
 Make = Callable[..., dict[str, Any]]
 TASKS = ("rte", "mrpc", "stsb")
@@ -103,6 +103,16 @@ def test_scores_of_every_run_and_attention(page: Page) -> None:
         "2.47",
     ]
     assert page.row("scores", "STS-B", "effective")[2:4] == ["pearson 0.804", NONE]
+
+
+def test_scores_of_one_task_say_which_weights_were_tested() -> None:
+    unscored = {"run/task": "treebank", "test/standard/seconds": 7.0}
+    runs = [unscored, {**unscored, "run/checkpoint": "runs/x"}]
+    grid = scores(runs)
+    assert grid.columns[:4] == ["task", "checkpoint", "attention", "score"]
+    assert grid.labels == 4
+    assert [row[:4] for row in grid.rows] == [["Treebank", "none", "standard", NONE], ["Treebank", "runs/x", "standard", NONE]]
+    assert scores([unscored, {**runs[1], "run/task": "mrpc"}]).columns[:2] == ["task", "attention"]
 
 
 def test_table_2_has_the_papers_numbers_beside_ours(page: Page, makers: tuple[Make, Make]) -> None:

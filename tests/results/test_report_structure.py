@@ -41,7 +41,8 @@ def test_each_analysis_has_a_chapter_with_its_figures(chapter: object) -> None:
 def test_distance_by_layer_the_furthest_and_its_depth(make_tables: Make) -> None:
     table = both_weights(make_tables, "distance", layers=6, heads=4)
     grid = distance(table)
-    assert grid.columns[2:8] == [f"layer {layer}" for layer in range(6)]
+    assert grid.columns[2:8] == list("012345")
+    assert grid.groups[1] == ("mean over heads of layer", 6)
     assert [row[:2] for row in grid.rows] == [
         ["MRPC, pretrained", "standard"], ["MRPC, pretrained", "effective"],
         ["MRPC, finetuned", "standard"], ["MRPC, finetuned", "effective"],

@@ -44,8 +44,8 @@ def _layer_means(
             cells = [means.get(layer) for layer in layers] + [fixed.get(name) for name in names]
             front = [one_line(panel.title), kind, *(number(cell, digits) for cell in cells)]
             rows.append([*front, _extreme(means, largest=largest), _depth(mine)])
-    columns = ["task", "attention", *(f"layer {layer}" for layer in layers), *names, f"{last} (depth)", "correlation with depth"]
-    groups = [("", 2), ("mean over heads", len(layers)), ("fixed rules" if len(names) > 1 else "", len(names)), ("", 2)]
+    columns = ["task", "attention", *map(str, layers), *names, f"{last} (depth)", "correlation with depth"]
+    groups = [("", 2), ("mean over heads of layer", len(layers)), ("fixed rules" if len(names) > 1 else "", len(names)), ("", 2)]
     groups = [group for group in groups if group[1]]
     said = f"{caption}, by layer. Depth is 0 in the first and 1 in the last layer; its correlation is Spearman's over heads."
     return Grid(said, columns, rows, groups, labels=2)

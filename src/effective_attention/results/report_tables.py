@@ -44,22 +44,33 @@ def number(value: Any, digits: int = 3) -> str:
 
 def scores(runs: Sequence[Mapping[str, Any]]) -> Grid:
     """One row per run and attention: the task's metrics, and what the attention changed."""
-    seeds = len({facts.get("run/seed") for facts in runs}) > 1
+    settings = [name for name in ("seed", "checkpoint") if _differs(runs, name)]
     rows = []
     for facts in runs:
         kinds = dict.fromkeys(name.split("/")[1] for name in facts if name.startswith("test/"))
-        front = [task_title(str(facts.get("run/task", ""))), *([str(facts.get("run/seed"))] if seeds else [])]
+        front = [task_title(str(facts.get("run/task", ""))), *(_setting(facts, name) for name in settings)]
         rows += [[*front, kind, *_score_cells(facts, f"test/{kind}/")] for kind in kinds]
-    columns = ["task", *(["seed"] if seeds else []), "attention", "score", "changed predictions", "largest logit difference"]
+    columns = ["task", *settings, "attention", "score", "changed predictions", "largest logit difference"]
     columns += ["change of a head's output", "heads with a null space", "seconds", "ratio"]
-    return Grid("Scores and time under each attention.", columns, rows, labels=4 if seeds else 3)
+    return Grid("Scores and time under each attention.", columns, rows, labels=3 + len(settings))
+
+
+def _differs(runs: Sequence[Mapping[str, Any]], setting: str) -> bool:
+    """Whether runs of one task do."""
+    found = {(facts.get("run/task"), facts.get(f"run/{setting}")) for facts in runs}
+    return len(found) > len({task for task, _ in found})
+
+
+def _setting(facts: Mapping[str, Any], name: str) -> str:
+    value = facts.get(f"run/{name}")
+    return "none" if value is None else str(value)
 
 
 def _score_cells(facts: Mapping[str, Any], prefix: str) -> list[str]:
     mine = {name.removeprefix(prefix): value for name, value in facts.items() if name.startswith(prefix)}
     metrics = ", ".join(f"{name} {number(value)}" for name, value in mine.items() if name not in NOT_SCORES)
     return [
-        metrics,
+        metrics or NONE,
         number(mine.get("changed_predictions"), 0),
         number(mine.get("max_logit_difference")),
         number(mine.get("output_change")),
