@@ -1,11 +1,11 @@
 """The rank of V and an orthonormal basis of its column space, for many small matrices at once.
 
-Values come as (problem, key, d_head), one problem per (batch, head).
+Values come as (problem, key, d_head), one problem per (batch, head), with the keys that are seen; the others do not count.
 
-A Gram matrix of the smaller side of ``V`` and its Cholesky factor do the work, not an SVD, but nothing is taken on trust:
-``||V||_F ||R||_F``, with ``R`` the inverse of the factor, bounds the condition number from above, and where ``R`` is not needed a
-factorisation of the shifted Gram matrix does. So full rank is *proved* head by head, and what cannot be proved so is decided by a
-float64 SVD.
+A Gram matrix of the smaller side of ``V`` and its Cholesky factor do the work, in float64, not an SVD, but nothing is taken on
+trust: ``||V||_F ||R||_F``, with ``R`` the inverse of the factor, bounds the condition number from above, and where ``R`` is not
+needed a factorisation of the shifted Gram matrix does. So full rank is *proved* head by head, and what cannot be proved so is
+decided by a float64 SVD.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from torch.nn.functional import pad
 
 # The Cholesky route loses about eps64 * condition^2 of orthogonality: 2e-6 at this bound, under which float32 is not hurt.
 _PROVEN_CONDITION = 1e5
-# A float32 product V L^-T errs by eps32 * condition. Measured at this bound on real values: 5e-7, and 2e-6 of the output.
-_EASY_CONDITION = 200
 
 
 def index_of(chosen: Tensor) -> Tensor | slice:
@@ -27,96 +25,82 @@ def index_of(chosen: Tensor) -> Tensor | slice:
 
 @torch.no_grad()
 def has_full_row_rank(value: Tensor, seen: Tensor, rtol: float) -> Tensor:
-    """True where that is proved: cheaply in float32 first, then in float64 what is left of the short examples.
+    """True where that is proved.
 
     Args:
         value: (problem, key, d_head); what stands in rows that are not seen does not matter.
         seen: (problem, key), bool.
         rtol: Singular values up to ``rtol`` times the largest count as zero.
     """
-    length, d_head = seen.sum(dim=-1), value.shape[-1]
-    proved = torch.zeros_like(length, dtype=torch.bool)
-    cheap = value.dtype != torch.float64 and _float32_is_exact()
-    # A nearly square V is as a rule too badly conditioned for float32, so that trying would be a waste.
-    for dtype, longest in ((torch.float32, d_head * 15 // 16), (torch.float64, d_head)):
-        unsure = (length <= longest) & ~proved
-        if (dtype == torch.float32 and not cheap) or not bool(unsure.any()):
-            continue
-        index = index_of(unsure)
-        proved[index] = _shifted_gram_is_positive(value[index].to(dtype), seen[index], rtol)
-    return proved
-
-
-def _shifted_gram_is_positive(value: Tensor, seen: Tensor, rtol: float) -> Tensor:
-    """True where V V^T - shift I has a Cholesky factor: then sigma_min^2 > shift - rounding > rtol^2 sigma_max^2."""
     keys, d_head = value.shape[1:]
-    gram = value @ value.mT  # (problem, key, key)
-    on_cpu = gram.device.type == "cpu"
-    factor_dtype = torch.float64 if on_cpu else value.dtype  # what is factored in
-    lost = (d_head + 2) * torch.finfo(value.dtype).eps / 2 + (keys + 6) * torch.finfo(factor_dtype).eps / 2  # product, factor
-    shift = 4 * rtol**2 + lost  # relative to the trace, as is what rounding can take away
-    if on_cpu:
-        from effective_attention.compiled.cholesky import is_positive_definite  # numba takes a second to import
+    # V V^T - shift I has a Cholesky factor: then sigma_min^2 > shift - rounding > rtol^2 sigma_max^2, all relative to the trace.
+    shift = 4 * rtol**2 + (keys + d_head + 8) * torch.finfo(torch.float64).eps / 2
+    if value.device.type == "cpu":
+        from effective_attention.compiled.cholesky import independent_rows  # numba takes a second to import
 
-        return is_positive_definite(gram, seen, shift)
-    return _is_positive_definite_by_torch(gram, seen, shift)
+        return independent_rows(_readable(value), seen, shift)
+    return _independent_rows_by_torch(value, seen, shift)
 
 
-def _is_positive_definite_by_torch(gram: Tensor, seen: Tensor, shift: float) -> Tensor:
-    """As ``compiled.cholesky.is_positive_definite``, for any device."""
-    gram = torch.where(seen[:, :, None] & seen[:, None, :], gram, 0)
+def _independent_rows_by_torch(value: Tensor, seen: Tensor, shift: float) -> Tensor:
+    """As ``compiled.cholesky.independent_rows``, for any device."""
+    precise = torch.where(seen[:, :, None], value, 0).double()
+    gram = precise @ precise.mT  # (problem, key, key)
     diagonal = gram.diagonal(dim1=-2, dim2=-1)
     trace = diagonal.sum(dim=-1, keepdim=True)
     diagonal.add_(torch.where(seen, -shift * trace, trace.clamp_min(1)))  # unseen keys: a block of their own, far from singular
-    return torch.linalg.cholesky_ex(gram)[1] == 0
-
-
-def _float32_is_exact() -> bool:
-    """False where the user traded the precision of float32 products for speed (TF32, bfloat16)."""
-    return torch.get_float32_matmul_precision() == "highest"
+    return (torch.linalg.cholesky_ex(gram)[1] == 0) & (seen.sum(dim=-1) <= value.shape[-1])
 
 
 @torch.no_grad()
-def column_space(value: Tensor, rtol: float) -> tuple[Tensor, Tensor, Tensor]:
+def column_space(value: Tensor, seen: Tensor, rtol: float, *, whitener: bool = False) -> tuple[Tensor, Tensor, Tensor]:
     """An orthonormal basis Q = V R (problem, key, d_head), R (problem, d_head, d_head), and the rank (problem,).
 
-    Rows of ``value`` that are not seen must be 0. By Cholesky where that is proven good enough, else by SVD; columns beyond
-    the rank are 0.
+    By Cholesky where that is proven good enough, else by SVD; columns beyond the rank are 0.
+
+    Args:
+        value: As in ``has_full_row_rank``.
+        seen: Likewise.
+        rtol: Likewise.
+        whitener: Whether R is wanted; without, it comes back empty.
     """
-    precise = value.double()
     if value.dtype == torch.float64:
-        return _svd_column_space(precise, rtol)
-    gram = precise.mT @ precise  # (problem, d_head, d_head)
-    norm = gram.diagonal(dim1=-2, dim2=-1).sum(dim=-1).sqrt()  # ||V||_F
-    whitener = _inverse_factor(gram)
-    bound = norm * torch.linalg.vector_norm(whitener, dim=(-2, -1))  # NaN where the factorisation broke down
+        return _svd_column_space(torch.where(seen[:, :, None], value, 0), rtol)
+    basis, inverse, bound = _orthonormal_columns(value, seen, whitener=whitener)
     proven = (bound < _PROVEN_CONDITION) & (bound * rtol < 1)
-    easy = (bound < _EASY_CONDITION) & (norm > 1e-30) & (norm < 1e30)  # nothing over- or underflows
-    # All or none: picking problems out costs more than the float32 product saves.
-    factor = value.float() if _float32_is_exact() and bool(easy.all()) else precise
-    basis = (factor @ whitener.to(factor.dtype)).float()
     rank = torch.full_like(proven, value.shape[-1], dtype=torch.long)
     if not bool(proven.all()):
-        spare, whitener[~proven], rank[~proven] = _svd_column_space(precise[~proven], rtol)
-        basis[~proven] = spare.float()
-    return basis, whitener, rank
+        rest = ~proven
+        spare, spare_inverse, rank[rest] = _svd_column_space(torch.where(seen[rest, :, None], value[rest], 0).double(), rtol)
+        basis[rest] = spare.float()
+        if whitener:
+            inverse[rest] = spare_inverse
+    return basis, inverse, rank
 
 
-def _inverse_factor(gram: Tensor) -> Tensor:
-    """R with R^T gram R = I, upper triangular; NaN where gram is not positive definite. Overwrites gram."""
-    if gram.device.type == "cpu":
-        from effective_attention.compiled.cholesky import inverse_factor
+def _orthonormal_columns(value: Tensor, seen: Tensor, *, whitener: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Q, R and a bound of the condition number; NaN where V^T V is not positive definite."""
+    if value.device.type == "cpu":
+        from effective_attention.compiled.cholesky import orthonormal_columns
 
-        return inverse_factor(gram)
-    return _inverse_factor_by_torch(gram)
+        return orthonormal_columns(_readable(value), seen, whitener=whitener)
+    return _orthonormal_columns_by_torch(value, seen)
 
 
-def _inverse_factor_by_torch(gram: Tensor) -> Tensor:
-    """As ``compiled.cholesky.inverse_factor``, for any device."""
-    factor, info = torch.linalg.cholesky_ex(gram, upper=True)
+def _orthonormal_columns_by_torch(value: Tensor, seen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """As ``compiled.cholesky.orthonormal_columns``, for any device; R is always there."""
+    precise = torch.where(seen[:, :, None], value, 0).double()
+    factor, info = torch.linalg.cholesky_ex(precise.mT @ precise, upper=True)
     factor = torch.where((info == 0)[:, None, None], factor, torch.nan)
-    identity = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
-    return torch.linalg.solve_triangular(factor, identity.expand_as(gram), upper=True)
+    identity = torch.eye(value.shape[-1], dtype=factor.dtype, device=factor.device)
+    inverse = torch.linalg.solve_triangular(factor, identity.expand_as(factor), upper=True)
+    norm, inverse_norm = (torch.linalg.vector_norm(matrix, dim=(-2, -1)) for matrix in (precise, inverse))
+    return (precise @ inverse).float(), inverse, norm * inverse_norm
+
+
+def _readable(value: Tensor) -> Tensor:
+    """As compiled loops can read it: float32 or float64."""
+    return value.detach().to(torch.promote_types(value.dtype, torch.float32))
 
 
 def _svd_column_space(value: Tensor, rtol: float) -> tuple[Tensor, Tensor, Tensor]:

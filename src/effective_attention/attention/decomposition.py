@@ -200,15 +200,15 @@ def _by_key_mask(attention: Tensor, value: Tensor, seen: Tensor, rtol: float) ->
     seen = seen.expand(batch, head, key).reshape(batch * head, key)
     flat, value = attention.flatten(0, 1), value.flatten(0, 1)  # (problem = batch * head, query or key, ...)
     rank = seen.sum(dim=-1)
-    needs = ~has_full_row_rank(value, seen, rtol)
-    if not bool(needs.any()):
+    proved = has_full_row_rank(value, seen, rtol)
+    if bool(proved.all()):
         return attention, rank.view(batch, head)
-    index = index_of(needs)
-    value, length = value[index], rank[index].clone()
-    if not bool(seen[index].all()):
-        value = torch.where(seen[index, :, None], value, 0)
-    basis, whitener, rank[index] = column_space(value, rtol)
-    effective = _project(flat[index], value, basis, whitener)
+    index = index_of(~proved)
+    value, seen, length = value[index], seen[index], rank[index].clone()
+    differentiated = torch.is_grad_enabled() and value.requires_grad
+    basis, whitener, rank[index] = column_space(value, seen, rtol, whitener=differentiated)
+    change = torch.where(seen[:, :, None], value - value.detach(), 0).double() @ whitener if differentiated else None
+    effective = _project(flat[index], basis, change)
     full = rank[index] == length  # not proved, but found by SVD: then not even rounding may change A
     if bool(full.any()):
         effective = torch.where(full[:, None, None], flat[index], effective)
@@ -217,14 +217,18 @@ def _by_key_mask(attention: Tensor, value: Tensor, seen: Tensor, rtol: float) ->
     return effective.view_as(attention), rank.view(batch, head)
 
 
-def _project(attention: Tensor, value: Tensor, basis: Tensor, whitener: Tensor) -> Tensor:
-    """(A Q) Q^T in at least float32: Q is orthonormal, so nothing is amplified, however ill-conditioned V is."""
+def _project(attention: Tensor, basis: Tensor, change: Tensor | None) -> Tensor:
+    """(A Q) Q^T in at least float32: Q is orthonormal, so nothing is amplified, however ill-conditioned V is.
+
+    Q was computed without a graph. ``change`` is dV R: 0, but differentiable. Q + dV R, with (Q^T Q)^-1 to first order, has the
+    derivative of the projection.
+    """
     dtype, wide = attention.dtype, torch.promote_types(attention.dtype, basis.dtype)
     attention, basis = attention.to(wide), basis.to(wide)
-    reached = attention @ basis  # (problem, query, d_head)
-    if torch.is_grad_enabled() and value.requires_grad:
-        # Q was computed without a graph. Q + dV R, with (Q^T Q)^-1 to first order, has the derivative of the projection.
-        basis = basis + ((value - value.detach()).double() @ whitener).to(wide)
+    if change is None:
+        reached = attention @ basis  # (problem, query, d_head)
+    else:
+        basis = basis + change.to(wide)
         identity = torch.eye(basis.shape[-1], dtype=wide, device=basis.device)
         reached = attention @ basis @ (2 * identity - basis.mT @ basis)
     return (reached @ basis.mT).to(dtype)

@@ -243,7 +243,7 @@ def weights_and_values(
     """The model's own weights, and one set of values per query head; the product of the two is left to the caller."""
     _, weights = eager_function(module)(module, query, key, value[..., :0], attention_mask, **kwargs)
     groups = weights.shape[1] // value.shape[1]  # above 1 under grouped-query attention
-    return weights, value.repeat_interleave(groups, dim=1)  # contiguous, as products want
+    return weights, value.contiguous() if groups == 1 else value.repeat_interleave(groups, dim=1)  # as products want them
 
 
 def head_outputs(weights: Tensor, value: Tensor) -> Float[Tensor, "batch query head d_value"]:

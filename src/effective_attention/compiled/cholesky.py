@@ -1,9 +1,12 @@
-"""Compiled loops over many small Gram matrices: one Cholesky factor per (batch, head).
+"""Compiled Cholesky factors of V V^T and V^T V, one for each (batch, head), straight from the values.
 
-On the CPU, PyTorch factors a batch of small matrices one after the other on one core, each through a general routine. These loops
-take half that time at the sizes of attention heads, read the Gram matrices as they are (keys that are not seen are left out on
-the way), work in float64, and share the problems among the threads that PyTorch may use. On a GPU the batched routines of PyTorch
-are the fast ones, so only the CPU comes here.
+On the CPU, PyTorch factors a batch of small matrices one after the other on one core, each through a general routine, and every
+step in between (a copy in float64, the Gram matrix, the inverse, a product) goes through memory. Here all steps of one problem
+follow one another in the processor's cache, in float64, and the problems are shared among the threads that PyTorch may use. On a
+GPU the batched routines of PyTorch are the fast ones, so only the CPU comes here.
+
+Matrices are worked on in tiles of 4 x 8 numbers that stay in registers (``compiled.vectors``). For that their sizes are multiples
+of 8: the spare columns are those of an identity matrix, which changes nothing.
 """
 
 from __future__ import annotations
@@ -16,178 +19,283 @@ from numba import njit, prange
 from torch import Tensor
 
 from effective_attention.compiled.threads import COMPILE, share
+from effective_attention.compiled.vectors import LANES, load, minus, plus, store, times, zeros
 
 
-def is_positive_definite(gram: Tensor, seen: Tensor, shift: float) -> Tensor:
-    """True where ``gram - shift * trace * I`` has a Cholesky factor, over the keys seen only.
+def independent_rows(value: Tensor, seen: Tensor, shift: float) -> Tensor:
+    """True where ``V V^T - shift * trace * I`` has a Cholesky factor, V being the rows that are seen; never if they are too many.
 
     Args:
-        gram: (problem, key, key), float32 or float64.
+        value: (problem, key, d_head), float32 or float64.
         seen: (problem, key), bool.
-        shift: Relative to the trace over the keys seen.
+        shift: Relative to the trace of ``V V^T``.
 
     Returns:
         (problem,), bool.
     """
-    _compile(torch.get_num_threads() > 1)
-    positive = np.empty(len(gram), dtype=np.bool_)
-    share(_factor_seen, _factor_seen_parallel, gram.numpy(), seen.numpy(), shift, positive)
+    _compile(value.dtype, torch.get_num_threads() > 1)
+    positive = np.empty(len(value), dtype=np.bool_)
+    share(_prove_each, _prove_each_parallel, value.contiguous().numpy(), seen.contiguous().numpy(), shift, positive)
     return torch.from_numpy(positive)
 
 
-def inverse_factor(gram: Tensor) -> Tensor:
-    """R with ``R^T gram R = I``, upper triangular; NaN where ``gram`` is not positive definite.
+def orthonormal_columns(value: Tensor, seen: Tensor, *, whitener: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Q = V R with ``Q^T Q = I``, V being the rows that are seen, and R the inverse of the Cholesky factor of ``V^T V``.
 
     Args:
-        gram: (problem, size, size), contiguous float64; overwritten.
+        value: (problem, key, d_head), float32 or float64.
+        seen: (problem, key), bool.
+        whitener: Whether R is wanted.
 
     Returns:
-        (problem, size, size).
+        Q (problem, key, d_head), float32, 0 where not seen. R (problem, d_head, d_head), float64, upper triangular; empty if not
+        wanted. ``||V||_F ||R||_F`` (problem,), which bounds the condition number of V. All NaN where ``V^T V`` is not positive
+        definite.
     """
-    _compile(torch.get_num_threads() > 1)
-    inverse = np.empty(gram.shape)
-    share(_invert_each, _invert_each_parallel, gram.numpy(), inverse)
-    return torch.from_numpy(inverse)
+    _compile(value.dtype, torch.get_num_threads() > 1)
+    problems, keys, size = value.shape
+    basis = np.empty((problems, keys, size), dtype=np.float32)
+    inverse = np.empty((problems, size, size) if whitener else (problems, 0, 0))
+    bound = np.empty(problems)
+    share(_whiten_each, _whiten_each_parallel, value.contiguous().numpy(), seen.contiguous().numpy(), basis, inverse, bound)
+    return torch.from_numpy(basis), torch.from_numpy(inverse), torch.from_numpy(bound)
 
 
 @cache
-def _compile(_parallel: bool) -> None:
+def _compile(dtype: torch.dtype, _parallel: bool) -> None:
     """All loops on the first call, so that none is compiled in the midst of something that is timed."""
-    for dtype in (np.float32, np.float64):
-        one = np.ones((1, 1, 1), dtype=dtype)
-        share(_factor_seen, _factor_seen_parallel, one, np.ones((1, 1), dtype=np.bool_), 0.0, np.empty(1, dtype=np.bool_))
-    share(_invert_each, _invert_each_parallel, one, np.empty((1, 1, 1)))
+    one, seen = torch.ones(1, 1, 1, dtype=dtype).numpy(), np.ones((1, 1), dtype=np.bool_)
+    share(_prove_each, _prove_each_parallel, one, seen, 0.0, np.empty(1, dtype=np.bool_))
+    basis = np.empty((1, 1, 1), dtype=np.float32)
+    share(_whiten_each, _whiten_each_parallel, one, seen, basis, np.empty((1, 1, 1)), np.empty(1))
 
 
-# --- one problem ---
-
-
-@njit(fastmath={"contract"}, **COMPILE)
-def _cholesky(gram):  # type: ignore[no-untyped-def]
-    """F of gram = F^T F in place of the upper triangle; False where a pivot is not positive (NaN included).
-
-    Four rows are finished at a time; then the rows below are updated by all four, two rows in one pass. Written out, because the
-    compiler keeps the eight weights in registers only so.
-    """
-    size = gram.shape[0]
-    for start in range(0, size, 4):
-        stop = min(start + 4, size)
-        if not _finish_rows(gram, start, stop):
-            return False
-        for row in range(stop, size - 1, 2):  # here stop is start + 4
-            a, b, c, d = gram[start, row], gram[start + 1, row], gram[start + 2, row], gram[start + 3, row]
-            e, f, g, h = gram[start, row + 1], gram[start + 1, row + 1], gram[start + 2, row + 1], gram[start + 3, row + 1]
-            for column in range(row, size):
-                w, x, y, z = gram[start, column], gram[start + 1, column], gram[start + 2, column], gram[start + 3, column]
-                gram[row, column] -= a * w + b * x + c * y + d * z
-                gram[row + 1, column] -= e * w + f * x + g * y + h * z
-        if (size - stop) % 2 == 1:
-            for above in range(start, stop):
-                gram[size - 1, size - 1] -= gram[above, size - 1] ** 2
-    return True
-
-
-@njit(fastmath={"contract"}, **COMPILE)
-def _finish_rows(gram, start, stop):  # type: ignore[no-untyped-def]
-    size = gram.shape[0]
-    for row in range(start, stop):
-        if not gram[row, row] > 0:
-            return False
-        scale = 1 / np.sqrt(gram[row, row])
-        for column in range(row, size):
-            gram[row, column] *= scale
-        for below in range(row + 1, stop):
-            factor = gram[row, below]
-            for column in range(below, size):
-                gram[below, column] -= factor * gram[row, column]
-    return True
-
-
-@njit(fastmath={"contract"}, **COMPILE)
-def _invert(factor, inverse):  # type: ignore[no-untyped-def]
-    """The inverse of an upper triangular matrix, from the last row up: two rows in one pass over four finished ones."""
-    size = factor.shape[0]
-    inverse[:] = 0
-    if size % 2 == 1:
-        inverse[size - 1, size - 1] = 1 / factor[size - 1, size - 1]
-    for row in range(size - size % 2 - 2, -1, -2):
-        start = row + 2
-        while start + 4 <= size:
-            a, b, c, d = factor[row, start], factor[row, start + 1], factor[row, start + 2], factor[row, start + 3]
-            below = factor[row + 1]
-            e, f, g, h = below[start], below[start + 1], below[start + 2], below[start + 3]
-            for column in range(start, size):
-                w, x = inverse[start, column], inverse[start + 1, column]
-                y, z = inverse[start + 2, column], inverse[start + 3, column]
-                inverse[row, column] -= a * w + b * x + c * y + d * z
-                inverse[row + 1, column] -= e * w + f * x + g * y + h * z
-            start += 4
-        _finish_pair(factor, inverse, row, start)
-
-
-@njit(fastmath={"contract"}, **COMPILE)
-def _finish_pair(factor, inverse, row, start):  # type: ignore[no-untyped-def]
-    """What the rows from ``start`` on and the two rows themselves still contribute."""
-    size = factor.shape[0]
-    for rest in range(start, size):
-        for column in range(rest, size):
-            inverse[row, column] -= factor[row, rest] * inverse[rest, column]
-            inverse[row + 1, column] -= factor[row + 1, rest] * inverse[rest, column]
-    inverse[row, row] = inverse[row + 1, row + 1] = 1
-    for column in range(row + 1, size):
-        inverse[row + 1, column] /= factor[row + 1, row + 1]
-        inverse[row, column] -= factor[row, row + 1] * inverse[row + 1, column]
-    for column in range(row, size):
-        inverse[row, column] /= factor[row, row]
+# --- tiles of 4 x 8 ---
 
 
 @njit(**COMPILE)
-def _is_positive(gram, seen, shift):  # type: ignore[no-untyped-def]
-    length, trace = 0, 0.0
-    keys = np.empty(seen.size, dtype=np.int64)
-    for key in range(seen.size):
-        if seen[key]:
-            keys[length] = key
-            trace += gram[key, key]
-            length += 1
-    part = np.empty((length, length))
-    for row in range(length):
-        for column in range(row, length):
-            part[row, column] = gram[keys[row], keys[column]]
-        part[row, row] -= shift * trace
-    return _cholesky(part)
+def _remaining_tile(rows, factor, row, column):  # type: ignore[no-untyped-def]
+    """Of ``rows^T rows`` what the factor's rows above do not make up: 4 rows from ``row``, 8 columns from ``column``."""
+    a, b, c, d = zeros(), zeros(), zeros(), zeros()
+    for k in range(len(rows)):
+        right = load(rows, k, column)
+        a, b = plus(a, rows[k, row], right), plus(b, rows[k, row + 1], right)
+        c, d = plus(c, rows[k, row + 2], right), plus(d, rows[k, row + 3], right)
+    for k in range(row):
+        right = load(factor, k, column)
+        a, b = minus(a, factor[k, row], right), minus(b, factor[k, row + 1], right)
+        c, d = minus(c, factor[k, row + 2], right), minus(d, factor[k, row + 3], right)
+    return a, b, c, d
+
+
+@njit(**COMPILE)
+def _product_tile(left, right, start, stop, row, column):  # type: ignore[no-untyped-def]
+    """``left[row : row + 4, start:stop] right[start:stop, column : column + 8]``."""
+    a, b, c, d = zeros(), zeros(), zeros(), zeros()
+    for k in range(start, stop):
+        numbers = load(right, k, column)
+        a, b = plus(a, left[row, k], numbers), plus(b, left[row + 1, k], numbers)
+        c, d = plus(c, left[row + 2, k], numbers), plus(d, left[row + 3, k], numbers)
+    return a, b, c, d
+
+
+@njit(**COMPILE)
+def _load_tile(matrix, row, column):  # type: ignore[no-untyped-def]
+    a, b = load(matrix, row, column), load(matrix, row + 1, column)
+    return a, b, load(matrix, row + 2, column), load(matrix, row + 3, column)
+
+
+@njit(**COMPILE)
+def _store_tile(matrix, row, column, tile):  # type: ignore[no-untyped-def]
+    a, b, c, d = tile
+    store(matrix, row, column, a)
+    store(matrix, row + 1, column, b)
+    store(matrix, row + 2, column, c)
+    store(matrix, row + 3, column, d)
+
+
+# --- one problem: sizes are multiples of 8 ---
+
+
+@njit(**COMPILE)
+def _factor(rows, shift, factor):  # type: ignore[no-untyped-def]
+    """F with ``F^T F = rows^T rows - shift I`` in the upper triangle of ``factor``; False where a pivot is not positive, or NaN.
+
+    Four rows at a time, from the top: what the rows above leave of the Gram matrix, then the four among themselves. What comes
+    to stand left of the diagonal has no meaning.
+    """
+    size = rows.shape[1]
+    for row in range(0, size, 4):
+        corner = row // LANES * LANES
+        _store_tile(factor, row, corner, _remaining_tile(rows, factor, row, corner))
+        for k in range(row, row + 4):
+            factor[k, k] -= shift
+        scales, (ab, ac, ad, bc, bd, cd) = _factor_four(factor, row)
+        if not scales[3] < np.inf:
+            return False
+        left = _load_tile(factor, row, corner)
+        for column in range(corner, size, LANES):
+            if column > corner:
+                left = _remaining_tile(rows, factor, row, column)
+            a = times(scales[0], left[0])
+            b = times(scales[1], minus(left[1], ab, a))
+            c = times(scales[2], minus(minus(left[2], ac, a), bc, b))
+            d = times(scales[3], minus(minus(minus(left[3], ad, a), bd, b), cd, c))
+            _store_tile(factor, row, column, (a, b, c, d))
+    return True
+
+
+@njit(**COMPILE)
+def _factor_four(gram, row):  # type: ignore[no-untyped-def]
+    """Of the four rows and columns from ``row``: one over the factor's diagonal, and what is above it. Bad pivots: NaN, inf."""
+    p = 1 / np.sqrt(gram[row, row])
+    ab, ac, ad = p * gram[row, row + 1], p * gram[row, row + 2], p * gram[row, row + 3]
+    q = 1 / np.sqrt(gram[row + 1, row + 1] - ab * ab)
+    bc, bd = q * (gram[row + 1, row + 2] - ab * ac), q * (gram[row + 1, row + 3] - ab * ad)
+    r = 1 / np.sqrt(gram[row + 2, row + 2] - ac * ac - bc * bc)
+    cd = r * (gram[row + 2, row + 3] - ac * ad - bc * bd)
+    s = 1 / np.sqrt(gram[row + 3, row + 3] - ad * ad - bd * bd - cd * cd)
+    return (p, q, r, s), (ab, ac, ad, bc, bd, cd)
+
+
+@njit(**COMPILE)
+def _invert(factor, inverse):  # type: ignore[no-untyped-def]
+    """The inverse of an upper triangular matrix, four rows at a time, from the bottom; ``inverse`` comes filled with 0."""
+    size = len(factor)
+    for row in range(size - 4, -1, -4):
+        p, ab, ac, ad = 1 / factor[row, row], factor[row, row + 1], factor[row, row + 2], factor[row, row + 3]
+        q, bc, bd = 1 / factor[row + 1, row + 1], factor[row + 1, row + 2], factor[row + 1, row + 3]
+        r, cd, s = 1 / factor[row + 2, row + 2], factor[row + 2, row + 3], 1 / factor[row + 3, row + 3]
+        for k in range(row, row + 4):
+            inverse[k, k] = 1
+        for column in range(row // LANES * LANES, size, LANES):
+            a, b, c, d = _load_tile(inverse, row, column)
+            e, f, g, h = _product_tile(factor, inverse, row + 4, column + LANES, row, column)
+            d = times(s, minus(d, 1.0, h))
+            c = times(r, minus(minus(c, 1.0, g), cd, d))
+            b = times(q, minus(minus(minus(b, 1.0, f), bc, c), bd, d))
+            a = times(p, minus(minus(minus(minus(a, 1.0, e), ab, b), ac, c), ad, d))
+            _store_tile(inverse, row, column, (a, b, c, d))
+
+
+@njit(**COMPILE)
+def _prove(value, seen, shift):  # type: ignore[no-untyped-def]
+    keys = _places(seen)
+    length, width = len(keys), value.shape[1]
+    if length > width:
+        return False
+    size = _whole(length, LANES)
+    columns = np.zeros((width + size - length, size))  # V^T, then the spare columns' own rows
+    for place in range(length):
+        for k in range(width):
+            columns[k, place] = value[keys[place], k]
+    trace = _sum_of_squares(columns, width)
+    for spare in range(size - length):
+        columns[width + spare, length + spare] = np.sqrt(trace)
+    return _factor(columns, shift * trace, np.empty((size, size)))
+
+
+@njit(**COMPILE)
+def _whiten(value, seen, basis, whitener):  # type: ignore[no-untyped-def]
+    """Fills ``basis`` and, if it has any size, ``whitener``; returns the bound."""
+    keys = _places(seen)
+    length, width = len(keys), value.shape[1]
+    size = _whole(width, LANES)
+    rows = np.zeros((_whole(length + size - width, 4), size))  # V, then the spare columns' own rows
+    for place in range(length):
+        for column in range(width):
+            rows[place, column] = value[keys[place], column]
+    squares = _sum_of_squares(rows, length)
+    for spare in range(size - width):
+        rows[length + spare, width + spare] = 1
+    factor, inverse = np.empty((size, size)), np.zeros((size, size))
+    if not _factor(rows, 0.0, factor):
+        _fill(basis, np.nan)
+        _fill(whitener, np.nan)
+        return np.nan
+    _invert(factor, inverse)
+    _multiply(rows, length, inverse)
+    _fill(basis, 0.0)
+    for place in range(length):
+        _copy_row(rows, place, basis, keys[place])
+    for row in range(len(whitener)):
+        _copy_row(inverse, row, whitener, row)
+    return np.sqrt(squares * _sum_of_squares(inverse, width))
+
+
+@njit(**COMPILE)
+def _multiply(rows, length, inverse):  # type: ignore[no-untyped-def]
+    """``rows = rows inverse`` for the first rows, from the last column back: each needs only those before it."""
+    for row in range(0, length, 4):
+        for column in range(len(inverse) - LANES, -1, -LANES):
+            _store_tile(rows, row, column, _product_tile(rows, inverse, 0, column + LANES, row, column))
+
+
+@njit(fastmath={"contract", "reassoc"}, **COMPILE)
+def _sum_of_squares(matrix, rows):  # type: ignore[no-untyped-def]
+    """Of the first rows."""
+    total = 0.0
+    for row in range(rows):
+        for column in range(matrix.shape[1]):
+            total += matrix[row, column] * matrix[row, column]
+    return total
+
+
+# NumPy's own ways to say these two take seconds to compile.
+
+
+@njit(**COMPILE)
+def _places(seen):  # type: ignore[no-untyped-def]
+    """Where it is True."""
+    places, count = np.empty(seen.size, dtype=np.int64), 0
+    for place in range(seen.size):
+        if seen[place]:
+            places[count] = place
+            count += 1
+    return places[:count]
+
+
+@njit(**COMPILE)
+def _fill(matrix, number):  # type: ignore[no-untyped-def]
+    for row in range(matrix.shape[0]):
+        for column in range(matrix.shape[1]):
+            matrix[row, column] = number
+
+
+@njit(**COMPILE)
+def _copy_row(source, row, target, place):  # type: ignore[no-untyped-def]
+    """As much of it as the target is wide."""
+    for column in range(target.shape[1]):
+        target[place, column] = source[row, column]
+
+
+@njit(**COMPILE)
+def _whole(number, unit):  # type: ignore[no-untyped-def]
+    return -(-number // unit) * unit
 
 
 # --- all problems, on one thread or on many ---
 
 
 @njit(**COMPILE)
-def _factor_seen(gram, seen, shift, positive):  # type: ignore[no-untyped-def]
+def _prove_each(value, seen, shift, positive):  # type: ignore[no-untyped-def]
     for problem in range(positive.size):
-        positive[problem] = _is_positive(gram[problem], seen[problem], shift)
+        positive[problem] = _prove(value[problem], seen[problem], shift)
 
 
 @njit(parallel=True, **COMPILE)
-def _factor_seen_parallel(gram, seen, shift, positive):  # type: ignore[no-untyped-def]
+def _prove_each_parallel(value, seen, shift, positive):  # type: ignore[no-untyped-def]
     for problem in prange(positive.size):
-        positive[problem] = _is_positive(gram[problem], seen[problem], shift)
+        positive[problem] = _prove(value[problem], seen[problem], shift)
 
 
 @njit(**COMPILE)
-def _invert_one(gram, inverse):  # type: ignore[no-untyped-def]
-    if _cholesky(gram):
-        _invert(gram, inverse)
-    else:
-        inverse[:] = np.nan
-
-
-@njit(**COMPILE)
-def _invert_each(gram, inverse):  # type: ignore[no-untyped-def]
-    for problem in range(len(gram)):
-        _invert_one(gram[problem], inverse[problem])
+def _whiten_each(value, seen, basis, whitener, bound):  # type: ignore[no-untyped-def]
+    for problem in range(bound.size):
+        bound[problem] = _whiten(value[problem], seen[problem], basis[problem], whitener[problem])
 
 
 @njit(parallel=True, **COMPILE)
-def _invert_each_parallel(gram, inverse):  # type: ignore[no-untyped-def]
-    for problem in prange(len(gram)):
-        _invert_one(gram[problem], inverse[problem])
+def _whiten_each_parallel(value, seen, basis, whitener, bound):  # type: ignore[no-untyped-def]
+    for problem in prange(bound.size):
+        bound[problem] = _whiten(value[problem], seen[problem], basis[problem], whitener[problem])
