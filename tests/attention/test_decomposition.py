@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from effective_attention import Decomposition, decompose
+from effective_attention.attention.decomposition import effective_part, split
 
 RTOL = 8 * float(np.finfo(np.float32).eps)
 
@@ -333,6 +334,24 @@ def test_float64_rank_reaches_further() -> None:
     assert decompose(attention, value).rank.item() == 4
     assert decompose(attention.float(), value.float()).rank.item() == 3
     assert_identity(decompose(attention, value), tolerance=1e-12)
+
+
+@pytest.mark.parametrize(("key", "condition", "overwritten"), [(9, 10, True), (4, 10, False), (4, 8e5, False), (4, 1e8, True)])
+@pytest.mark.parametrize("mask", [None, torch.tensor([[True] * 3 + [False] + [True] * 5, [True] * 9])[:, None, None]])
+def test_overwriting_attention_changes_nothing_else(key: int, condition: float, overwritten: bool, mask: Tensor | None) -> None:
+    """Full rank that is proved (condition 10), found by SVD (8e5), and missing (1e8)."""
+    attention = random_head(5, key, 4, batch=2, head=2)[0]
+    value = conditioned(key, 4, condition).expand(2, -1, -1, -1).contiguous()
+    visible = None if mask is None else mask[..., :key]
+    attention = attention if visible is None else attention * visible
+    want = split(attention, value, visible)
+    scratch = attention.clone()
+    effective, rank = effective_part(scratch, value, visible, overwrite=True)
+    assert torch.equal(effective, want.effective)
+    assert torch.equal(rank, want.rank)
+    if visible is None:
+        assert (effective.data_ptr() == scratch.data_ptr()) == (overwritten or condition == 10)
+        assert torch.equal(scratch, attention) != overwritten
 
 
 def test_inputs_are_not_mutated() -> None:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from effective_attention import decompose, use_attention
 from effective_attention.attention import implementations
+from effective_attention.attention.decomposition import effective_part
 
 SMALL: dict[str, Any] = {
     "vocab_size": 50,
@@ -69,10 +70,10 @@ def captured_values(model: hf.PreTrainedModel, inputs: dict[str, Tensor], monkey
 
     def spy(attention: Tensor, value: Tensor, *args: Any, **kwargs: Any) -> Any:
         values.append(value)
-        return decompose(attention, value, *args, **kwargs)
+        return effective_part(attention, value, *args, **kwargs)
 
     with monkeypatch.context() as patch:
-        patch.setattr(implementations, "split", spy)
+        patch.setattr(implementations, "effective_part", spy)
         run(model, "effective", inputs)
     return values
 
@@ -101,6 +102,17 @@ def test_same_output_and_the_split_weights(family: str, side: str, monkeypatch: 
         assert float(expected.null.abs().max()) > 1e-3
         if family in CAUSAL:
             assert not e[0].triu(1).any()
+
+
+def test_weights_that_a_graph_needs_are_not_overwritten() -> None:
+    model, inputs = build("bert"), batch()
+    without, weights = run(model, "effective", inputs)
+    with use_attention(model, "effective"):
+        outputs = model(**inputs, output_attentions=True)
+    torch.testing.assert_close(outputs.last_hidden_state, without)
+    torch.testing.assert_close(outputs.attentions, weights)
+    outputs.last_hidden_state.square().sum().backward()
+    assert all(parameter.grad is None or parameter.grad.isfinite().all() for parameter in model.parameters())
 
 
 @pytest.mark.parametrize("side", ["right", "left"])

@@ -118,15 +118,28 @@ def split(
     rtol: float | None = None,
 ) -> Decomposition:
     """``decompose`` without its checks, for attention that is 0 already where it is hidden, and a mask from ``as_visible``."""
+    return Decomposition(attention, value, *effective_part(attention, value, visible, reading=reading, rtol=rtol))
+
+
+def effective_part(
+    attention: Float[Tensor, "batch head query key"],
+    value: Float[Tensor, "batch head key d_head"],
+    visible: Bool[Tensor, "batch heads queries key"] | None,
+    *,
+    reading: Reading = "exact",
+    rtol: float | None = None,
+    overwrite: bool = False,
+) -> tuple[Float[Tensor, "batch head query key"], Int[Tensor, "batch head"]]:
+    """``effective`` and ``rank`` of ``split``. ``overwrite`` allows to write over ``attention``: less memory, less time."""
     tolerance = _default_rtol(value.dtype) if rtol is None else rtol
     batch, _, _, key = attention.shape
     if reading == "padded" or visible is None:
         every = torch.ones(batch, 1, key, dtype=torch.bool, device=value.device)
-        effective, rank = _by_key_mask(attention, value, every, tolerance)
-        return Decomposition(attention, value, effective if visible is None else effective * visible, rank)
+        effective, rank = _by_key_mask(attention, value, every, tolerance, overwrite=overwrite)
+        return effective if visible is None else effective * visible, rank
     if visible.shape[-2] == 1:
-        return Decomposition(attention, value, *_by_key_mask(attention, value, visible[:, :, 0], tolerance))
-    return Decomposition(attention, value, *_by_query_mask(attention, value, visible, tolerance))
+        return _by_key_mask(attention, value, visible[:, :, 0], tolerance, overwrite=overwrite)
+    return _by_query_mask(attention, value, visible, tolerance)
 
 
 def _default_rtol(dtype: torch.dtype) -> float:
@@ -194,7 +207,9 @@ def _by_query_mask(attention: Tensor, value: Tensor, visible: Tensor, rtol: floa
     return torch.cat(rows, dim=2), rank
 
 
-def _by_key_mask(attention: Tensor, value: Tensor, seen: Tensor, rtol: float) -> tuple[Tensor, Tensor]:
+def _by_key_mask(
+    attention: Tensor, value: Tensor, seen: Tensor, rtol: float, *, overwrite: bool = False
+) -> tuple[Tensor, Tensor]:
     """One set of keys seen, (batch, 1 or head, key), for all queries of a head."""
     batch, head, _, key = attention.shape
     seen = seen.expand(batch, head, key).reshape(batch * head, key)
@@ -208,16 +223,17 @@ def _by_key_mask(attention: Tensor, value: Tensor, seen: Tensor, rtol: float) ->
     differentiated = torch.is_grad_enabled() and value.requires_grad
     basis, whitener, rank[index] = column_space(value, seen, rtol, whitener=differentiated)
     change = torch.where(seen[:, :, None], value - value.detach(), 0).double() @ whitener if differentiated else None
-    effective = _project(flat[index], basis, change)
     full = rank[index] == length  # not proved, but found by SVD: then not even rounding may change A
-    if bool(full.any()):
+    some_full = bool(full.any())
+    effective = _project(flat[index], basis, change, overwrite=overwrite and not some_full)
+    if some_full:
         effective = torch.where(full[:, None, None], flat[index], effective)
     if isinstance(index, Tensor):
         effective = flat.index_put((index,), effective)
     return effective.view_as(attention), rank.view(batch, head)
 
 
-def _project(attention: Tensor, basis: Tensor, change: Tensor | None) -> Tensor:
+def _project(attention: Tensor, basis: Tensor, change: Tensor | None, *, overwrite: bool) -> Tensor:
     """(A Q) Q^T in at least float32: Q is orthonormal, so nothing is amplified, however ill-conditioned V is.
 
     Q was computed without a graph. ``change`` is dV R: 0, but differentiable. Q + dV R, with (Q^T Q)^-1 to first order, has the
@@ -227,6 +243,8 @@ def _project(attention: Tensor, basis: Tensor, change: Tensor | None) -> Tensor:
     attention, basis = attention.to(wide), basis.to(wide)
     if change is None:
         reached = attention @ basis  # (problem, query, d_head)
+        if overwrite:
+            return torch.bmm(reached, basis.mT, out=attention).to(dtype)
     else:
         basis = basis + change.to(wide)
         identity = torch.eye(basis.shape[-1], dtype=wide, device=basis.device)

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, PreTrainedModel
 from transformers.masking_utils import AttentionMaskInterface, eager_mask
 
-from effective_attention.attention.decomposition import Decomposition, Reading, as_visible, split
+from effective_attention.attention.decomposition import as_visible, effective_part, split
 
 AttentionKind = Literal["standard", "effective", "padded"]
 AttentionOutput = tuple[Tensor, Tensor]
@@ -183,44 +183,35 @@ def effective_attention(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **kwargs: Any
 ) -> AttentionOutput:
     """Attention without its null part: the same output up to rounding, really computed as ``A_effective V``."""
-    return _decomposed_attention("exact", module, query, key, value, attention_mask, **kwargs)
+    _count_call()
+    weights, value = weights_and_values(module, query, key, value, attention_mask, **kwargs)
+    visible = _visible_once(attention_mask, weights)
+    # Softmax has made hidden weights exactly 0. Where no graph is made, nobody needs the weights any more.
+    effective, rank = effective_part(weights, value, visible, overwrite=not torch.is_grad_enabled())
+    record = _innermost()
+    if record is not None:
+        seen = weights.shape[-1] if visible is None else visible.any(dim=-2).sum(dim=-1)  # (batch, 1 or head)
+        record.add_nullity(seen - rank)
+    return head_outputs(effective, value), effective
 
 
 def padded_attention(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **kwargs: Any
 ) -> AttentionOutput:
     """The published protocol: null space with padding inside, padding columns zeroed after. Changes the output."""
-    return _decomposed_attention("padded", module, query, key, value, attention_mask, **kwargs)
-
-
-def _decomposed_attention(
-    reading: Reading,
-    module: nn.Module,
-    query: Float[Tensor, "batch head query d_head"],
-    key: Float[Tensor, "batch kv_head key d_head"],
-    value: Float[Tensor, "batch kv_head key d_value"],
-    attention_mask: Tensor | None,
-    **kwargs: Any,
-) -> AttentionOutput:
     _count_call()
     weights, value = weights_and_values(module, query, key, value, attention_mask, **kwargs)
     visible = _visible_once(attention_mask, weights)
-    parts = split(weights, value, visible, reading=reading)  # softmax has made hidden weights exactly 0
-    _record(reading, parts, visible)
+    parts = split(weights, value, visible, reading="padded")
+    record = _innermost()
+    if record is not None:
+        record.add_nullity(weights.shape[-1] - parts.rank)
+        record.add_change(parts.output_change(_real_queries(visible, weights)))
     return head_outputs(parts.effective, value), parts.effective
 
 
-def _record(reading: Reading, parts: Decomposition, visible: Tensor | None) -> None:
-    if not _ACTIVE.get():
-        return
-    record = _ACTIVE.get()[-1]
-    keys = parts.attention.shape[-1]
-    if reading == "exact" and visible is not None:
-        record.add_nullity(visible.any(dim=-2).sum(dim=-1) - parts.rank)  # (batch, 1 or head) - (batch, head)
-    else:
-        record.add_nullity(keys - parts.rank)
-    if reading == "padded":
-        record.add_change(parts.output_change(_real_queries(visible, parts.attention)))
+def _innermost() -> AttentionSwap | None:
+    return _ACTIVE.get()[-1] if _ACTIVE.get() else None
 
 
 def _count_call() -> None:
@@ -265,7 +256,7 @@ def _visible_once(attention_mask: Tensor | None, weights: Tensor) -> Bool[Tensor
     """What ``split`` wants to know of the mask, read once for all the layers that are handed the same one."""
     if attention_mask is None:
         return None
-    record = _ACTIVE.get()[-1] if _ACTIVE.get() else None
+    record = _innermost()
     if record is not None and record._mask is not None and record._mask[0] is attention_mask:
         return record._mask[1]
     visible = visible_keys(attention_mask, weights)
