@@ -72,25 +72,13 @@ def times(_typing, factor, numbers):
 @intrinsic
 def plus(_typing, total, factor, numbers):
     """``total + factor * numbers``, in one instruction where the processor has it."""
-
-    def generate(_context, builder, _signature, arguments):
-        total, factor, numbers = arguments
-        product = builder.fmul(_everywhere(builder, factor), numbers, flags=("contract",))
-        return builder.fadd(total, product, flags=("contract",))
-
-    return eight(total, types.float64, numbers), generate
+    return eight(total, types.float64, numbers), _with_product(ir.IRBuilder.fadd)
 
 
 @intrinsic
 def minus(_typing, total, factor, numbers):
     """``total - factor * numbers``, likewise."""
-
-    def generate(_context, builder, _signature, arguments):
-        total, factor, numbers = arguments
-        product = builder.fmul(_everywhere(builder, factor), numbers, flags=("contract",))
-        return builder.fsub(total, product, flags=("contract",))
-
-    return eight(total, types.float64, numbers), generate
+    return eight(total, types.float64, numbers), _with_product(ir.IRBuilder.fsub)
 
 
 @intrinsic
@@ -101,6 +89,15 @@ def zeros(_typing):
         return ir.Constant(_VECTOR, [0.0] * LANES)
 
     return eight(), generate
+
+
+def _with_product(combine):
+    def generate(_context, builder, _signature, arguments):
+        total, factor, numbers = arguments
+        product = builder.fmul(_everywhere(builder, factor), numbers, flags=("contract",))
+        return combine(builder, total, product, flags=("contract",))
+
+    return generate
 
 
 def _everywhere(builder, number):
