@@ -7,7 +7,7 @@ that stay in registers. The processor need not have registers that wide: the com
 """
 
 # What numba and llvmlite hand out has no annotations; an intrinsic's arguments stand for types, of which some do not matter.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, import-untyped"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
 # ruff: noqa: ARG001
 
 from __future__ import annotations
