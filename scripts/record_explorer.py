@@ -26,7 +26,7 @@ Frame = tuple[Image.Image, int]
 
 
 class Walk:
-    """A page, where the mouse is on it, and what was seen so far."""
+    """A page, and where the mouse is on it."""
 
     def __init__(self, page: Any) -> None:
         self.page, self.mouse = page, (SEEN[0] // 2, SEEN[1] // 2)

@@ -111,7 +111,10 @@ def test_scores_of_one_task_say_which_weights_were_tested() -> None:
     grid = scores(runs)
     assert grid.columns[:4] == ["task", "checkpoint", "attention", "score"]
     assert grid.labels == 4
-    assert [row[:4] for row in grid.rows] == [["Treebank", "none", "standard", NONE], ["Treebank", "runs/x", "standard", NONE]]
+    assert [row[:4] for row in grid.rows] == [
+        ["Treebank", "none: pretrained", "standard", NONE],
+        ["Treebank", "runs/x", "standard", NONE],
+    ]
     assert scores([unscored, {**runs[1], "run/task": "mrpc"}]).columns[:2] == ["task", "attention"]
 
 

@@ -62,7 +62,7 @@ def column_space(value: Tensor, seen: Tensor, rtol: float, *, whitener: bool = F
         value: As in ``has_full_row_rank``.
         seen: Likewise.
         rtol: Likewise.
-        whitener: Whether R is wanted; without, it comes back empty.
+        whitener: Whether R is wanted; if not, it may come back empty.
     """
     if value.dtype == torch.float64:
         return _svd_column_space(torch.where(seen[:, :, None], value, 0), rtol)

@@ -98,7 +98,7 @@ def overview(runs: Sequence[RunResults]) -> dict[str, Any]:
     told = [str(run.facts["run/note"]) for run in runs if run.facts.get("run/note")]
     notes = {note.partition(";")[0]: note for note in reversed(told)}  # beyond the first words they differ in the task only
     names = ("task", "model", "data", "seed", "checkpoint")
-    rows = [[*(str(_fact(run, name)) for name in names), _examples(run.facts), run.name] for run in runs]
+    rows = [[*(report_tables.run_fact(run.facts, name) for name in names), _examples(run.facts), run.name] for run in runs]
     used = [column for column in range(len(names) + 2) if any(row[column] for row in rows)]
     columns = [*names, "examples", "folder"]
     grid = Grid("Runs in this report.", [columns[c] for c in used], [[row[c] for c in used] for row in rows], labels=len(used))
@@ -112,13 +112,6 @@ def _explorers(runs: Sequence[RunResults]) -> list[tuple[str, str]]:
         (run.name or task_title(str(run.facts.get("run/task", "?"))), quote(str(Path(run.name) / "explorer.html")))
         for run in with_page
     ]
-
-
-def _fact(run: RunResults, name: str) -> Any:
-    value = run.facts.get(f"run/{name}")
-    if value is None and name == "checkpoint":
-        return "trained in this run" if "val/loss" in run.facts else "none: pretrained"
-    return "" if value is None else value
 
 
 def _examples(facts: Mapping[str, Any]) -> str:

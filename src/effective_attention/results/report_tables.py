@@ -48,7 +48,7 @@ def scores(runs: Sequence[Mapping[str, Any]]) -> Grid:
     rows = []
     for facts in runs:
         kinds = dict.fromkeys(name.split("/")[1] for name in facts if name.startswith("test/"))
-        front = [task_title(str(facts.get("run/task", ""))), *(_setting(facts, name) for name in settings)]
+        front = [task_title(str(facts.get("run/task", ""))), *(run_fact(facts, name) for name in settings)]
         rows += [[*front, kind, *_score_cells(facts, f"test/{kind}/")] for kind in kinds]
     columns = ["task", *settings, "attention", "score", "changed predictions", "largest logit difference"]
     columns += ["change of a head's output", "heads with a null space", "seconds", "ratio"]
@@ -61,9 +61,12 @@ def _differs(runs: Sequence[Mapping[str, Any]], setting: str) -> bool:
     return len(found) > len({task for task, _ in found})
 
 
-def _setting(facts: Mapping[str, Any], name: str) -> str:
+def run_fact(facts: Mapping[str, Any], name: str) -> str:
+    """What a run says of itself, such as its seed or its checkpoint; empty where it says nothing."""
     value = facts.get(f"run/{name}")
-    return "none" if value is None else str(value)
+    if value is None and name == "checkpoint":
+        return "trained in this run" if "val/loss" in facts else "none: pretrained"
+    return "" if value is None else str(value)
 
 
 def _score_cells(facts: Mapping[str, Any], prefix: str) -> list[str]:
