@@ -3,14 +3,14 @@
 import hydra
 from omegaconf import DictConfig
 
-from effective_attention.cli import command, one_line_errors
+from effective_attention.run.cli import command, one_line_errors
 
 
 @hydra.main(version_base="1.3", config_path="conf", config_name="evaluate")
 def main(cfg: DictConfig) -> float | None:
     """Returns the task's metric under the first attention; None for a task without labels."""
     with one_line_errors():
-        from effective_attention.pipeline import evaluate  # heavy: imported here to keep --help fast
+        from effective_attention.run.experiment import evaluate  # heavy: imported here to keep --help fast
 
         metrics = evaluate(cfg)
     name = cfg.task.main_metric

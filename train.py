@@ -3,14 +3,14 @@
 import hydra
 from omegaconf import DictConfig
 
-from effective_attention.cli import command, one_line_errors
+from effective_attention.run.cli import command, one_line_errors
 
 
 @hydra.main(version_base="1.3", config_path="conf", config_name="train")
 def main(cfg: DictConfig) -> float:
     """Returns the task's metric under the first attention, for Hydra's optimising sweepers."""
     with one_line_errors():
-        from effective_attention.pipeline import train  # heavy: imported here to keep --help fast
+        from effective_attention.run.experiment import train  # heavy: imported here to keep --help fast
 
         metrics = train(cfg)
     return float(metrics[f"test/{cfg.attention.kinds[0]}/{cfg.task.main_metric}"])

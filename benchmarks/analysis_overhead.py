@@ -3,10 +3,11 @@
     python benchmarks/analysis_overhead.py            # MRPC dev with MiniLM, both passes in turns
     python benchmarks/analysis_overhead.py --memory   # peak memory of the pass on 1 x and on 10 x the examples
 
-The pass has every analysis of `analysis=paper` but `patterns` and `head_ablation`, which run models of their own. It is timed
-with one model against one plain evaluation, and with the pretrained model beside (`finetuning_shift`) against plain evaluation of
-both. Texts are tagged before the clock starts, as they are kept on disk after the first time. Batches take turns between the two
-sides, long ones first, and the table shows the median and the quartiles of the rounds' ratios; absolute times are the machine's.
+The pass has every analysis of `analysis=paper` but `patterns` and `head_ablation`, which run models of their own. It is
+timed with one model against one plain evaluation, and with the pretrained model beside (`finetuning_shift`) against
+plain evaluation of both. Texts are tagged before the clock starts, as they are kept on disk after the first time.
+Batches take turns between the two sides, long ones first, and the table shows the median and the quartiles of the
+rounds' ratios; absolute times are the machine's.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 from rich.progress import track
 
-from effective_attention.analyses.run import Subject, describe
+from effective_attention.analyses.common.run import Subject, describe
 from effective_attention.attention.implementations import attention_function
+from effective_attention.data.annotation.tagging import annotate
 from effective_attention.data.datamodule import TextDataModule
-from effective_attention.data.tagging import annotate
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
 LEFT_OUT = ("patterns", "head_ablation")
@@ -44,7 +45,9 @@ def set_up(glue: Path, limit: int | None, copies: int = 1) -> tuple[Subject, Any
     data = TextDataModule(task, _Repeated(instantiate(cfg.data.source), copies), encoder.tokenizer(), **options)
     models = [encoder.classifier(task.num_outputs).eval() for _ in range(2)]
     split = data.split("validation")
-    annotated = annotate(split.examples.texts, data.tokenizer, data.max_length, instantiate(cfg.tagger), data.token_cache)
+    annotated = annotate(
+        split.examples.texts, data.tokenizer, data.max_length, instantiate(cfg.tagger), data.token_cache
+    )
     return Subject(*models, data, split, annotated, torch.device("cpu")), instantiate(cfg.analysis)
 
 
@@ -58,7 +61,9 @@ class _Repeated:
         import dataclasses
 
         examples = self.source.load(task, split)
-        return dataclasses.replace(examples, texts=list(examples.texts) * self.copies, labels=list(examples.labels) * self.copies)
+        return dataclasses.replace(
+            examples, texts=list(examples.texts) * self.copies, labels=list(examples.labels) * self.copies
+        )
 
 
 def streaming(factories: Any, context: Any, *, with_reference: bool) -> list[Any]:
@@ -126,7 +131,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5, help="measured rounds after one warm-up (default %(default)s)")
     parser.add_argument("--limit", type=int, help="only the first so many examples (default: all; with --memory 96)")
-    parser.add_argument("--glue", type=Path, default=Path("../shared/data/glue"), help="GLUE folder (default %(default)s)")
+    parser.add_argument(
+        "--glue", type=Path, default=Path("../shared/data/glue"), help="GLUE folder (default %(default)s)"
+    )
     parser.add_argument("--memory", action="store_true", help="measure memory instead of time")
     parser.add_argument("--one-pass", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()

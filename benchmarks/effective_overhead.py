@@ -1,11 +1,12 @@
 """What does effective attention cost? Whole-model evaluation time of five attentions, as ratios to the standard one.
 
     python benchmarks/effective_overhead.py                              # BERT-base with 12 layers: take a coffee
-    python benchmarks/effective_overhead.py --layers 2 --rounds 5        # nearly the same ratios, in a fraction of the time
+    python benchmarks/effective_overhead.py --layers 2 --rounds 5        # nearly the same ratios, in a fraction of the
+    time
 
-All attentions take turns on every batch, so that whatever else the machine does hits them alike; a round's ratio is between the
-sums over its batches, and the table shows the median and the quartiles over rounds. Absolute times are not a result: they are the
-machine's.
+All attentions take turns on every batch, so that whatever else the machine does hits them alike; a round's ratio is
+between the sums over its batches, and the table shows the median and the quartiles over rounds. Absolute times are not
+a result: they are the machine's.
 
 - standard: the model's eager attention. sdpa: PyTorch's fused kernel, which gives no weights.
 - effective: this package. Exact: padding removed before the split.
@@ -109,10 +110,15 @@ def cases(options: argparse.Namespace) -> list[Case]:
     torch.manual_seed(0)
     bert = BertModel(BertConfig(num_hidden_layers=options.layers)).eval()
     minilm = AutoModel.from_pretrained(MINILM).eval()
-    full = {"input_ids": torch.randint(1000, 30000, (BATCH, 128)), "attention_mask": torch.ones(BATCH, 128, dtype=torch.long)}
+    full = {
+        "input_ids": torch.randint(1000, 30000, (BATCH, 128)),
+        "attention_mask": torch.ones(BATCH, 128, dtype=torch.long),
+    }
     texts, origin = (mrpc(options.glue), "MRPC dev") if options.glue.exists() else (synthetic(), "lengths ~ N(53, 14)")
     batches = spread(bucketed(texts), options.batches)
-    mean = sum(int(batch["attention_mask"].sum()) for batch in batches) / sum(len(batch["input_ids"]) for batch in batches)
+    mean = sum(int(batch["attention_mask"].sum()) for batch in batches) / sum(
+        len(batch["input_ids"]) for batch in batches
+    )
     lengths = f"{origin}, mean {mean:.0f} tokens"
     return [
         Case(f"(a) BERT-base shape, {options.layers} layers, full length 128", bert, [full] * 4),
@@ -124,7 +130,9 @@ def cases(options: argparse.Namespace) -> list[Case]:
 def mrpc(folder: Path) -> list[list[int]]:
     rows = (folder / "MRPC" / "dev.tsv").read_text(encoding="utf-8-sig").splitlines()[1:]
     first, second = zip(*(row.split("\t")[3:5] for row in rows), strict=True)
-    ids: list[list[int]] = AutoTokenizer.from_pretrained(MINILM)(first, second, truncation=True, max_length=128)["input_ids"]
+    ids: list[list[int]] = AutoTokenizer.from_pretrained(MINILM)(first, second, truncation=True, max_length=128)[
+        "input_ids"
+    ]
     return ids
 
 
@@ -170,7 +178,9 @@ def measure(case: Case, rounds: int, progress: Progress) -> None:
 
 
 @torch.inference_mode()
-def timed(model: PreTrainedModel, variant: Callable[[PreTrainedModel], AbstractContextManager[Any]], batch: Batch) -> float:
+def timed(
+    model: PreTrainedModel, variant: Callable[[PreTrainedModel], AbstractContextManager[Any]], batch: Batch
+) -> float:
     with variant(model):
         start = time.perf_counter()
         model(**batch)
@@ -190,9 +200,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7, help="measured rounds after one warm-up (default %(default)s)")
     parser.add_argument("--layers", type=int, default=12, help="layers of the BERT-base shape (default %(default)s)")
-    parser.add_argument("--batches", type=int, default=12, help="batches per round in (b) and (c) (default %(default)s)")
-    parser.add_argument("--glue", type=Path, default=Path("../shared/data/glue"), help="GLUE folder (default %(default)s)")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="PyTorch threads (default %(default)s)")
+    parser.add_argument(
+        "--batches", type=int, default=12, help="batches per round in (b) and (c) (default %(default)s)"
+    )
+    parser.add_argument(
+        "--glue", type=Path, default=Path("../shared/data/glue"), help="GLUE folder (default %(default)s)"
+    )
+    parser.add_argument(
+        "--threads", type=int, default=torch.get_num_threads(), help="PyTorch threads (default %(default)s)"
+    )
     parser.add_argument("--cases", default="abc", help="which of (a), (b), (c) to run (default %(default)s)")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -200,7 +216,9 @@ def main() -> None:
     with Progress() as progress:
         for case in chosen:
             measure(case, options.rounds, progress)
-    print(f"PyTorch {torch.__version__}, {options.threads} threads, batch {BATCH}, {options.rounds} interleaved rounds\n")
+    print(
+        f"PyTorch {torch.__version__}, {options.threads} threads, batch {BATCH}, {options.rounds} interleaved rounds\n"
+    )
     print("\n".join(table(case) for case in chosen))
 
 

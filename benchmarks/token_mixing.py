@@ -1,16 +1,18 @@
 """Hidden token attribution: how good is the estimate of the contributions, and what does it cost beside other ways?
 
-    python benchmarks/token_mixing.py                       # 20 texts of MRPC dev with MiniLM: half an hour on one free core
-    python benchmarks/token_mixing.py --texts 3 --rounds 1
+    python benchmarks/token_mixing.py                       # 20 texts of MRPC dev with MiniLM: half an hour on one free
+    core python benchmarks/token_mixing.py --texts 3 --rounds 1
 
-Error: |estimate - exact| / exact of the contributions c, averaged over blocks (layer, query, key). All blocks of 20 texts would
-take hours, so the truth is made for random rows: in each text and layer one hidden token, whose exact contributions from all
-inputs come from one backward pass for each of its coordinates; another way than the estimate's, so that it checks the way too.
-The estimate is made along the most directions of the table; any k of them are k random orthonormal directions, so that fewer
-are tried on disjoint sets of the same passes. The stated error is the estimate's own standard error; its ratio to the true
-error (root mean squares) should be 1. What was found of a text is kept in --cache.
+Error: |estimate - exact| / exact of the contributions c, averaged over blocks (layer, query, key). All blocks of 20
+    texts would
+take hours, so the truth is made for random rows: in each text and layer one hidden token, whose exact contributions
+from all inputs come from one backward pass for each of its coordinates; another way than the estimate's, so that it
+checks the way too. The estimate is made along the most directions of the table; any k of them are k random orthonormal
+directions, so that fewer are tried on disjoint sets of the same passes. The stated error is the estimate's own standard
+error; its ratio to the true error (root mean squares) should be 1. What was found of a text is kept in --cache.
 
-Cost: the ways take turns in every round, on one text each round; a ratio is between times of the same round, and the table shows
+Cost: the ways take turns in every round, on one text each round; a ratio is between times of the same round, and the
+    table shows
 the median and the quartiles. The slow ways are timed on a random sample and scaled to all they would have to do:
 
 - naive reverse: one backward pass (`torch.autograd.grad`) for each coordinate of each layer's output.
@@ -37,14 +39,20 @@ from hydra.utils import instantiate
 from rich.progress import track
 from torch import Tensor
 
-from effective_attention.analyses.kept import Kept
-from effective_attention.analyses.run import Subject
+from effective_attention.analyses.common.run import Subject
 from effective_attention.analyses.token_mixing import DIRECTIONS
+from effective_attention.analyses.token_mixing.first_layer import Hidden, from_first_layer, text_inputs
+from effective_attention.analyses.token_mixing.jacobian import (
+    contributions,
+    estimate,
+    normalise,
+    random_directions,
+    squared_norms,
+)
 from effective_attention.attention.trace import Trace
-from effective_attention.attribution.first_layer import Hidden, from_first_layer, text_inputs
-from effective_attention.attribution.jacobian import contributions, estimate, normalise, random_directions, squared_norms
+from effective_attention.data.annotation.tagging import annotate
 from effective_attention.data.datamodule import TextDataModule
-from effective_attention.data.tagging import annotate
+from effective_attention.io import PartStore
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
 COUNTS = (8, 16, 24, DIRECTIONS)
@@ -101,7 +109,7 @@ def exact_row(layer: Tensor, x: Tensor, query: int) -> Tensor:
     return sum(batched(layer, x, torch.full_like(some, query), some).double().sum(dim=0) for some in channels)  # type: ignore[return-value]
 
 
-def known_rows(subject: Subject, index: int, kept: Kept) -> Rows:
+def known_rows(subject: Subject, index: int, kept: PartStore) -> Rows:
     found = kept.read(str(index))
     if found is None:
         rows = make_rows(subject.trace([index]), max(COUNTS), seed=index)
@@ -115,10 +123,12 @@ def errors(rows: Rows, count: int) -> tuple[Tensor, Tensor]:
     exact = normalise(rows.exact).shares
     sets = [one for one in rows.samples.split(count, dim=-1) if one.shape[-1] == count]
     made = [estimate(one, rows.width) for one in sets]
-    return torch.stack([(one.shares - exact) / exact for one in made]), torch.stack([one.errors / exact for one in made])
+    return torch.stack([(one.shares - exact) / exact for one in made]), torch.stack(
+        [one.errors / exact for one in made]
+    )
 
 
-def error_table(subject: Subject, indices: list[int], kept: Kept) -> str:
+def error_table(subject: Subject, indices: list[int], kept: PartStore) -> str:
     found: dict[int, list[tuple[Tensor, Tensor]]] = {count: [] for count in COUNTS}
     for index in track(indices, description="exact contributions"):
         rows = known_rows(subject, index, kept)
@@ -201,12 +211,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--texts", type=int, default=20, help="how many texts (default %(default)s)")
     parser.add_argument("--no-errors", action="store_true", help="costs only")
-    parser.add_argument("--rounds", type=int, default=5, help="rounds after one warm-up; 0: no costs (default %(default)s)")
-    parser.add_argument("--directions", type=int, default=DIRECTIONS, help="of the timed estimate (default %(default)s)")
-    parser.add_argument("--naive", type=int, default=20, help="timed coordinates per layer, one by one (default %(default)s)")
-    parser.add_argument("--batched", type=int, default=64, help="timed coordinates per layer, together (default %(default)s)")
-    parser.add_argument("--data", type=Path, default=Path("../shared/data/glue"), help="GLUE folder (default %(default)s)")
-    parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "token_mixing_benchmark", help="%(default)s")
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="rounds after one warm-up; 0: no costs (default %(default)s)"
+    )
+    parser.add_argument(
+        "--directions", type=int, default=DIRECTIONS, help="of the timed estimate (default %(default)s)"
+    )
+    parser.add_argument(
+        "--naive", type=int, default=20, help="timed coordinates per layer, one by one (default %(default)s)"
+    )
+    parser.add_argument(
+        "--batched", type=int, default=64, help="timed coordinates per layer, together (default %(default)s)"
+    )
+    parser.add_argument(
+        "--data", type=Path, default=Path("../shared/data/glue"), help="GLUE folder (default %(default)s)"
+    )
+    parser.add_argument(
+        "--cache", type=Path, default=Path(tempfile.gettempdir()) / "token_mixing_benchmark", help="%(default)s"
+    )
     options = parser.parse_args()
     subject = set_up(options.data, options.cache)
     indices = choose(subject, options.texts)
@@ -216,7 +238,7 @@ def main() -> None:
     if options.rounds:
         print(cost_table(subject, indices[:: max(1, len(indices) // (options.rounds + 1))], options), "\n", flush=True)
     if not options.no_errors:
-        print(error_table(subject, indices, Kept(subject.folder("exact_rows", {"directions": max(COUNTS)}))))
+        print(error_table(subject, indices, PartStore(subject.folder("exact_rows", {"directions": max(COUNTS)}))))
 
 
 if __name__ == "__main__":

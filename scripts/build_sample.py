@@ -132,10 +132,17 @@ def derive(source: Path = SOURCE) -> dict[str, dict[str, list[Row]]]:
         read_jsonl(source / "reviews.jsonl"),
         lambda review: (review["label"], review["subject"], len(review["review"]) > 300),
     )
-    makers = {"mrpc": (cards, mrpc), "rte": (cards, rte), "qnli": (cards, qnli), "stsb": (cards, stsb), "sst2": (reviews, sst2)}
+    makers = {
+        "mrpc": (cards, mrpc),
+        "rte": (cards, rte),
+        "qnli": (cards, qnli),
+        "stsb": (cards, stsb),
+        "sst2": (reviews, sst2),
+    }
     return {
         task: {
-            name: numbered([row for at, record in enumerate(parts[name]) for row in make(record, at)], task) for name in SPLITS
+            name: numbered([row for at, record in enumerate(parts[name]) for row in make(record, at)], task)
+            for name in SPLITS
         }
         for task, (parts, make) in makers.items()
     }
@@ -148,7 +155,9 @@ def to_jsonl(rows: Iterable[Row]) -> str:
 
 def stale_files(tasks: dict[str, dict[str, list[Row]]], output: Path) -> list[Path]:
     """Return the files that are missing or differ from what the cards give."""
-    expected = {output / task / f"{name}.jsonl": to_jsonl(rows) for task, parts in tasks.items() for name, rows in parts.items()}
+    expected = {
+        output / task / f"{name}.jsonl": to_jsonl(rows) for task, parts in tasks.items() for name, rows in parts.items()
+    }
     return [path for path, text in expected.items() if not path.is_file() or path.read_bytes() != text.encode()]
 
 
@@ -189,7 +198,9 @@ def describe(task: str, name: str, rows: list[Row], count: Callable[[Row], int])
     labels = [row["label"] for row in rows]
     share = sum(length > LONG for length in lengths) / len(lengths)
     low, high = REVIEW_TOKENS if task == "sst2" else PAIR_TOKENS
-    balance = f"mean score {statistics.mean(labels):.2f}" if task == "stsb" else f"{labels.count(0)} / {labels.count(1)}"
+    balance = (
+        f"mean score {statistics.mean(labels):.2f}" if task == "stsb" else f"{labels.count(0)} / {labels.count(1)}"
+    )
     line = (
         f"{task:5} {name:10} {len(rows):4} rows  labels {balance:15}  "
         f"tokens {statistics.mean(lengths):5.1f} ({min(lengths)}-{max(lengths)}), {share:.0%} above {LONG}"
@@ -204,7 +215,9 @@ def describe(task: str, name: str, rows: list[Row], count: Callable[[Row], int])
 
 def check(tasks: dict[str, dict[str, list[Row]]], output: Path) -> int:
     """Print statistics and return 0, or print the first fault in one line and return 1."""
-    faults = [f"{path} is not what the cards give; run: python scripts/build_sample.py" for path in stale_files(tasks, output)]
+    faults = [
+        f"{path} is not what the cards give; run: python scripts/build_sample.py" for path in stale_files(tasks, output)
+    ]
     count = token_counter()
     lines = []
     for task, parts in tasks.items():
@@ -223,7 +236,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Write the sample, or check it."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--check", action="store_true", help="verify the files instead of writing them")
-    parser.add_argument("--output", type=Path, default=OUTPUT, help="the folder with one folder per task (default: %(default)s)")
+    parser.add_argument(
+        "--output", type=Path, default=OUTPUT, help="the folder with one folder per task (default: %(default)s)"
+    )
     options = parser.parse_args(arguments)
     tasks = derive()
     if options.check:

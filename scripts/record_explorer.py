@@ -105,7 +105,13 @@ def write_gif(path: Path, frames: list[Frame]) -> None:
     """Without dither, which would make every frame differ everywhere."""
     images = [image.quantize(palette=palette_of(image), dither=Image.Dither.NONE) for image, _ in frames]
     images[0].save(
-        path, save_all=True, append_images=images[1:], duration=[time for _, time in frames], loop=0, optimize=True, disposal=1
+        path,
+        save_all=True,
+        append_images=images[1:],
+        duration=[time for _, time in frames],
+        loop=0,
+        optimize=True,
+        disposal=1,
     )
     if path.stat().st_size > LARGEST:
         raise SystemExit(f"{path} has {path.stat().st_size} bytes, more than {LARGEST}; leave scenes or colours out")
@@ -113,7 +119,9 @@ def write_gif(path: Path, frames: list[Frame]) -> None:
 
 def still(page: Any, path: Path) -> None:
     """One view at twice the resolution."""
-    page.evaluate("() => window.explorer.set({ view: 'heatmap', part: 'effective', layer: 3, head: 6, theme: 'light' })")
+    page.evaluate(
+        "() => window.explorer.set({ view: 'heatmap', part: 'effective', layer: 3, head: 6, theme: 'light' })"
+    )
     page.evaluate("window.explorer.settled()")
     page.wait_for_timeout(300)
     Image.open(io.BytesIO(page.screenshot())).convert("RGB").save(path, optimize=True)
@@ -123,7 +131,9 @@ def main(source: Path) -> None:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"])
+        browser = started.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
         size = {"width": SEEN[0], "height": SEEN[1]}
         page = browser.new_page(viewport=size)
         page.goto(source.resolve().as_uri())

@@ -1,14 +1,15 @@
 """Train the embedded tagger: a small spaCy pipeline with parts of speech and dependency trees, on UD English EWT.
 
-Four components share one embedding of a word's lower-cased form, first letter, last three letters and shape, seen through a
-window of six words to each side: XPOS tags, UPOS tags, and a transition-based parser that also finds where sentences end.
+Four components share one embedding of a word's lower-cased form, first letter, last three letters and shape, seen
+through a window of six words to each side: XPOS tags, UPOS tags, and a transition-based parser that also finds where
+sentences end.
 
-Training texts are runs of one to five sentences of a document, drawn anew each epoch, because the texts to be tagged later may
-hold several sentences; some are lower-cased, because some corpora (SST-2) are. The weights kept are the average over the
-steps, as they scored best on the development split. Everything is drawn from the seed.
+Training texts are runs of one to five sentences of a document, drawn anew each epoch, because the texts to be tagged
+later may hold several sentences; some are lower-cased, because some corpora (SST-2) are. The weights kept are the
+average over the steps, as they scored best on the development split. Everything is drawn from the seed.
 
-    python scripts/train_tagger.py --treebank ../shared/data/treebank --output weights
-    python -m effective_attention.data.tagger --treebank ../shared/data/treebank/en_ewt-ud-test.conllu --tagger weights
+    python scripts/train_tagger.py --treebank ../shared/data/treebank --output weights python -m
+    effective_attention.data.annotation --treebank ../shared/data/treebank/en_ewt-ud-test.conllu --tagger weights
 
 The package holds what the first command made, in src/effective_attention/data/tagger/weights.
 """
@@ -33,7 +34,7 @@ from spacy.util import fix_random_seed
 from spacy.vocab import Vocab
 from thinc.api import Adam, warmup_linear
 
-from effective_attention.data.tagger.treebank import Sentence, join, read_treebank, scores
+from effective_attention.data.annotation.scoring import Sentence, join, read_treebank, scores
 from effective_attention.errors import UserError
 
 META = {
@@ -45,7 +46,12 @@ META = {
 }
 WIDTH = 96
 DEPTH = 6  # convolutions: a word is seen with six to its left and right
-ROWS = {"NORM": 5000, "PREFIX": 1000, "SUFFIX": 2500, "SHAPE": 2500}  # of the hashed embeddings, most of the size on disk
+ROWS = {
+    "NORM": 5000,
+    "PREFIX": 1000,
+    "SUFFIX": 2500,
+    "SHAPE": 2500,
+}  # of the hashed embeddings, most of the size on disk
 DROPOUT = 0.15
 WARMUP = 250
 BATCH_WORDS = (300, 1000)  # small batches first, larger ones as the gradient gets finer
@@ -66,7 +72,13 @@ def build() -> Language:
     )
     listener = architecture("Tok2VecListener.v1", width=WIDTH, upstream="*")
     linear = architecture("Tagger.v2", tok2vec=listener, nO=None)
-    transitions = {"state_type": "parser", "extra_state_tokens": False, "hidden_width": 64, "maxout_pieces": 2, "use_upper": True}
+    transitions = {
+        "state_type": "parser",
+        "extra_state_tokens": False,
+        "hidden_width": 64,
+        "maxout_pieces": 2,
+        "use_upper": True,
+    }
     parser = architecture("TransitionBasedParser.v2", tok2vec=listener, **transitions)
     for name, model in (("tok2vec", shared), ("tagger", linear), ("morphologizer", linear), ("parser", parser)):
         nlp.add_pipe(name, config={"model": model})
@@ -120,7 +132,9 @@ def train(treebank: Path, output: Path, steps: int, every: int, seed: int) -> No
     nlp = build()
     examples = epoch(nlp, documents, random.Random(seed))
     nlp.initialize(lambda: examples)
-    optimizer = Adam(warmup_linear(1e-3, WARMUP, steps), L2=0.01, L2_is_weight_decay=True, grad_clip=1.0, use_averages=True)
+    optimizer = Adam(
+        warmup_linear(1e-3, WARMUP, steps), L2=0.01, L2_is_weight_decay=True, grad_clip=1.0, use_averages=True
+    )
     best, began = 0.0, time.monotonic()
     for step, batch in enumerate(batches(nlp, documents, steps, random.Random(seed)), start=1):
         nlp.update(batch, sgd=optimizer, drop=DROPOUT)

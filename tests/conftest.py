@@ -6,6 +6,7 @@ Nothing here imports the package or anything heavy at the top: a test file that 
 import contextlib
 import io
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,14 +16,19 @@ from typing import Any
 import pytest
 from jaxtyping import install_import_hook
 
-# Not the whole package: what checks the user's options must be reached by wrong ones, as it is outside the tests.
-install_import_hook(["effective_attention.attention", "effective_attention.analyses"], "beartype.beartype")
+from helpers.paths import CONF, ROOT
+from helpers.subjects import build_subject
+
+# Not the whole package: what checks the user's options must be reached by wrong ones, as it is outside the tests. Nor the two
+# studies: their functions are also handed PyTorch's stand-ins for tensors and its own containers.
+ANALYSES = sorted(path.stem for path in (ROOT / "src" / "effective_attention" / "analyses").glob("*.py"))
+CHECKED = ("attention", "graphs", "analyses.common", *(f"analyses.{name}" for name in ANALYSES if name != "__init__"))
+install_import_hook([f"effective_attention.{name}" for name in CHECKED], "beartype.beartype")
 
 # No test may reach for the network, and no library may try for minutes.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
-CONF = Path(__file__).resolve().parents[1] / "conf"
 SMALL = (
     "model=tiny",
     "trainer=cpu",
@@ -115,10 +121,57 @@ class TrainedRun:
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> TrainedRun:
     """One finished ``train``: tiny, MRPC sample, all attentions. Shared: do not write into its folder."""
-    from effective_attention.pipeline import train
+    from effective_attention.run.experiment import train
 
     cfg = _compose("train", tmp_path_factory.mktemp("trained"), "attention=all")
     console = io.StringIO()
     with contextlib.redirect_stdout(console):
         metrics = train(cfg)
     return TrainedRun(Path(cfg.run_dir), metrics, console.getvalue(), cfg)
+
+
+# --- a tiny model on real texts: heads of width 8, texts of 15 and more tokens, so that every null space is non-trivial ---
+
+
+@pytest.fixture
+def make_subject(tmp_path: Path) -> Callable[..., Any]:
+    return lambda **options: build_subject(tmp_path, **options)
+
+
+@pytest.fixture(scope="module")
+def subject(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return build_subject(tmp_path_factory.mktemp("tokens"))
+
+
+@pytest.fixture(scope="module")
+def context(subject: Any) -> Any:
+    from effective_attention.analyses.common.run import describe
+
+    metrics = {
+        "test/standard/seconds": 2.0,
+        "test/standard/examples_per_second": 4.5,
+        "test/effective/seconds": 3.0,
+        "test/effective/examples_per_second": 3.0,
+        "test/effective/seconds_ratio": 1.5,
+    }
+    return describe(subject, seed=0, task=subject.datamodule.task, metrics=metrics)
+
+
+@pytest.fixture(scope="module")
+def singles(subject: Any) -> list[Any]:
+    """Every example traced alone, so without any padding: what the naive oracles loop over."""
+    return [subject.trace([index]) for index in range(len(subject.split))]
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """Headless Chromium, as a Playwright ``Browser``: each test opens pages, or contexts with settings, of its own."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install -e '.[dev]'")
+    place = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if place is None:
+        pytest.skip("needs Chromium: apt-get install chromium")
+    quiet = ("no-sandbox", "disable-gpu", "disable-quic", "disable-dev-shm-usage")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=place, args=[f"--{flag}" for flag in quiet])
+        yield browser
+        browser.close()

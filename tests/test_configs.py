@@ -15,8 +15,8 @@ from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
-ROOT = Path(__file__).resolve().parents[1]
-CONF = ROOT / "conf"
+from helpers.paths import CONF, ROOT
+
 CHOICES = sorted((path.parent.name, path.stem) for path in CONF.glob("*/*.yaml"))
 GROUPS = ("task", "model", "data", "attention", "analysis", "tagger", "trainer", "logger", "experiment")
 COMMANDS = ("train", "evaluate")
@@ -36,7 +36,9 @@ def choice(group: str, name: str) -> list[str]:
 
 def test_no_file_is_missed() -> None:
     assert {group for group, _ in CHOICES} == set(GROUPS)
-    known = {CONF / group / f"{name}.yaml" for group, name in CHOICES} | {CONF / f"{name}.yaml" for name in ("base", *COMMANDS)}
+    known = {CONF / group / f"{name}.yaml" for group, name in CHOICES} | {
+        CONF / f"{name}.yaml" for name in ("base", *COMMANDS)
+    }
     assert set(CONF.rglob("*.yaml")) == known
 
 
@@ -58,7 +60,9 @@ def test_tasks(name: str) -> None:
     assert task.main_metric in metrics
     labels = torch.tensor([0, 1, 0, 1]) if not task.is_regression else torch.tensor([0.0, 1.0, 2.0, 4.0])
     perfect = {name: value.item() for name, value in metrics(labels, labels).items()}
-    assert perfect == pytest.approx(dict.fromkeys(perfect, 1.0)), "a perfect prediction scores 1 by every metric of GLUE"
+    assert perfect == pytest.approx(dict.fromkeys(perfect, 1.0)), (
+        "a perfect prediction scores 1 by every metric of GLUE"
+    )
 
 
 def test_all_of_glue_but_ax_and_agreement_and_treebanks() -> None:
@@ -115,7 +119,7 @@ def test_missing_graphics_card_is_one_line(compose: Callable[..., Any], tmp_path
     if torch.cuda.is_available():
         pytest.skip("there is one")
     from effective_attention.errors import UserError
-    from effective_attention.pipeline import train
+    from effective_attention.run.experiment import train
 
     with pytest.raises(UserError, match=r"^trainer: .*add trainer=cpu$"):
         train(compose("train", "trainer=gpu"))
@@ -139,7 +143,7 @@ def test_attentions(name: str, kinds: list[str]) -> None:
 
 @pytest.mark.parametrize("name", [name for group, name in CHOICES if group == "analysis"])
 def test_analyses(name: str) -> None:
-    from effective_attention.analyses.base import Analysis
+    from effective_attention.analyses.common.base import Analysis
 
     made = instantiate(load("evaluate", f"analysis={name}").analysis)
     assert name in (*made, "none", "paper", "identifiability", "structure", "all")
@@ -156,7 +160,7 @@ def test_a_list_of_analyses() -> None:
 
 @pytest.mark.parametrize(("name", "kind"), [("embedded", "EmbeddedTagger"), ("spacy", "SpacyTagger")])
 def test_taggers(name: str, kind: str) -> None:
-    assert load("evaluate", f"tagger={name}").tagger._target_ == f"effective_attention.data.tagging.{kind}"
+    assert load("evaluate", f"tagger={name}").tagger._target_ == f"effective_attention.data.annotation.tagging.{kind}"
     assert sum(group == "tagger" for group, _ in CHOICES) == 2
 
 
@@ -197,7 +201,13 @@ def test_a_model_may_bring_its_own_recipe() -> None:
 
 
 def test_each_part_of_a_recipe_can_be_overridden() -> None:
-    changes = ["optimizer.lr=1e-3", "optimizer.weight_decay=0.1", "warmup=0.5", "trainer.max_epochs=1", "data.batch_size=2"]
+    changes = [
+        "optimizer.lr=1e-3",
+        "optimizer.weight_decay=0.1",
+        "warmup=0.5",
+        "trainer.max_epochs=1",
+        "data.batch_size=2",
+    ]
     assert recipe_of(load("train", "model=abnar", *changes)) == (1e-3, 0.1, 0.5, 1, 2)
     assert recipe_of(load("train", "model=abnar", "trainer=cpu", "recipe.epochs=9"))[3] == 9
 
@@ -221,7 +231,10 @@ def test_the_papers_protocol(command: str) -> None:
 
 def test_an_experiment_can_still_be_changed() -> None:
     cfg = load("train", "+experiment=paper", "data=sample", "model=tiny", "data.padding=longest")
-    assert (cfg.data.source._target_.split(".")[-1], cfg.model._target_.split(".")[-1]) == ("SampleSource", "RandomEncoder")
+    assert (cfg.data.source._target_.split(".")[-1], cfg.model._target_.split(".")[-1]) == (
+        "SampleSource",
+        "RandomEncoder",
+    )
     assert cfg.data.padding == "longest"
 
 
@@ -244,4 +257,13 @@ def test_help_explains_every_group_and_imports_nothing_heavy(command: str) -> No
     lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
     imported = {line.rsplit("|", 1)[-1].strip().split(".")[0] for line in lines}
     assert "hydra" in imported, "the list was read right"
-    assert not imported & {"torch", "transformers", "pytorch_lightning", "torchmetrics", "wandb", "datasets", "pandas", "numpy"}
+    assert not imported & {
+        "torch",
+        "transformers",
+        "pytorch_lightning",
+        "torchmetrics",
+        "wandb",
+        "datasets",
+        "pandas",
+        "numpy",
+    }

@@ -38,7 +38,9 @@ def read() -> Maps:
     return {name: (image, rows[name]) for name, image in images.items()}
 
 
-def tile(image: NDArray[np.uint8], row: dict[str, str], title: str, colours: NDArray[np.uint8] = VIRIDIS) -> Image.Image:
+def tile(
+    image: NDArray[np.uint8], row: dict[str, str], title: str, colours: NDArray[np.uint8] = VIRIDIS
+) -> Image.Image:
     """One map with its title above and ticks at the first [SEP], each pixel drawn as 3 x 3."""
     pixels = np.repeat(np.repeat(colours[image], SCALE, axis=0), SCALE, axis=1)
     size = len(pixels)
@@ -54,7 +56,9 @@ def tile(image: NDArray[np.uint8], row: dict[str, str], title: str, colours: NDA
     return picture
 
 
-def sheet(maps: Maps, names: list[str], path: Path, columns: int = COLUMNS, titles: str = "", *, grey: bool = False) -> None:
+def sheet(
+    maps: Maps, names: list[str], path: Path, columns: int = COLUMNS, titles: str = "", *, grey: bool = False
+) -> None:
     colours = GREY if grey else VIRIDIS
     tiles = [tile(*maps[name], f"{name} {maps[name][1].get(titles, '')}", colours) for name in names]
     width, height = tiles[0].size

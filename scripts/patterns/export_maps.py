@@ -3,9 +3,10 @@
     python train.py task=mrpc            # and rte, qnli: the finetuned checkpoints
     python scripts/patterns/export_maps.py mrpc=<run directory> rte=<run directory> qnli=<run directory>
 
-Writes maps.npz (images as ``to_image`` makes them, in 256 steps) and maps.csv (where each comes from). Five hundred are drawn at
-random over task, checkpoint, text, layer, head and attention; the rest among the maps that a crude score finds likely to be of a
-rare class. The order is shuffled, so that who labels them does not know which is which. DATASHEET.md says more.
+Writes maps.npz (images as ``to_image`` makes them, in 256 steps) and maps.csv (where each comes from). Five hundred are
+drawn at random over task, checkpoint, text, layer, head and attention; the rest among the maps that a crude score finds
+likely to be of a rare class. The order is shuffled, so that who labels them does not know which is which. DATASHEET.md
+says more.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Train the pattern net on the labelled maps, and write its weights and its score on the held-out maps.
 
     python scripts/patterns/train.py --folds 5      # cross-validation inside the training part: how choices were made
-    python scripts/patterns/train.py                # train on the whole training part, then look at the held-out maps once
-    python scripts/patterns/train.py --measure      # only measure the weights that are there
+    python scripts/patterns/train.py                # train on the whole training part, then look at the held-out maps
+    once python scripts/patterns/train.py --measure      # only measure the weights that are there
 
-Folds, like the held-out part, never share a text. Augmentation keeps the class: the map turned by 180 degrees, its tokens
-stretched and squeezed, other contrast, noise. Synthetic maps (training only): a column map laid over a diagonal one, and squares
-cut into a texture.
+Folds, like the held-out part, never share a text. Augmentation keeps the class: the map turned by 180 degrees, its
+tokens stretched and squeezed, other contrast, noise. Synthetic maps (training only): a column map laid over a diagonal
+one, and squares cut into a texture.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from safetensors.torch import save
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from effective_attention.io import whole_file, write_text
 from effective_attention.models.pattern_net import PATTERNS, SIZE, ConvNet, PatternNet, load_pattern_net
-from effective_attention.results.files import whole_file, write_text
 
 HERE = Path(__file__).parent
 MODELS = HERE.parents[1] / "src" / "effective_attention" / "models"
@@ -198,7 +198,11 @@ def agreement() -> dict[str, float]:
     observed = sum(a == b for a, b in pairs) / len(pairs)
     one, two = (Counter(pair[side] for pair in pairs) for side in (0, 1))
     expected = sum(one[name] * two[name] for name in PATTERNS) / len(pairs) ** 2
-    return {"maps": len(pairs), "share": round(observed, 4), "cohen_kappa": round((observed - expected) / (1 - expected), 4)}
+    return {
+        "maps": len(pairs),
+        "share": round(observed, 4),
+        "cohen_kappa": round((observed - expected) / (1 - expected), 4),
+    }
 
 
 def show(matrix: Tensor) -> None:

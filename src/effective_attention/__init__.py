@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from effective_attention.attention.decomposition import Decomposition, decompose
     from effective_attention.attention.implementations import AttentionSwap, use_attention
-    from effective_attention.exploring import Explorer, explore
+    from effective_attention.explorer.explore import Explorer, explore
 
 __all__ = ["AttentionSwap", "Decomposition", "Explorer", "decompose", "explore", "use_attention"]
 __version__ = "0.1.0"
@@ -20,8 +20,8 @@ _HOMES = {
     "decompose": "effective_attention.attention.decomposition",
     "AttentionSwap": "effective_attention.attention.implementations",
     "use_attention": "effective_attention.attention.implementations",
-    "Explorer": "effective_attention.exploring",
-    "explore": "effective_attention.exploring",
+    "Explorer": "effective_attention.explorer.explore",
+    "explore": "effective_attention.explorer.explore",
 }
 
 

@@ -8,13 +8,25 @@ import torch
 import transformers as hf
 
 from effective_attention.analyses.alternative_attention import AlternativeAttention, control_map
-from effective_attention.analyses.base import Context
-from effective_attention.analyses.run import analyse, describe
+from effective_attention.analyses.common.base import Context
+from effective_attention.analyses.common.run import analyse, describe
 from effective_attention.attention.replacement import replaced_logits
 from effective_attention.attention.trace import trace
 from effective_attention.errors import UserError
 
-COLUMNS = ["attention", "quantity", "layer", "head", "query", "key", "query_token", "key_token", "method", "scope", "value"]
+COLUMNS = [
+    "attention",
+    "quantity",
+    "layer",
+    "head",
+    "query",
+    "key",
+    "query_token",
+    "key_token",
+    "method",
+    "scope",
+    "value",
+]
 COLUMNS += ["examples"]
 DECODER = {"vocab_size": 50, "num_labels": 2, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 LLAMA = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 32}
@@ -54,7 +66,9 @@ def decoder_trace(family, length=16):
 
 @pytest.fixture(scope="module")
 def table(subject, context):
-    return analyse(subject, {"a": AlternativeAttention(context, example=0, layer=1, head=2, starts=2, bound=False)})["a"]
+    return analyse(subject, {"a": AlternativeAttention(context, example=0, layer=1, head=2, starts=2, bound=False)})[
+        "a"
+    ]
 
 
 def matrix(table, attention):
@@ -108,7 +122,8 @@ def test_logits_do_not_change_but_could(table):
         assert value_of(table, "logit_change", attention="alternative", scope=scope) < 5e-6
         assert value_of(table, "logit_change", attention="control", scope=scope) > 2e-5
         before, same, other = (
-            value_of(table, "probability", attention=name, scope=scope) for name in ("standard", "alternative", "control")
+            value_of(table, "probability", attention=name, scope=scope)
+            for name in ("standard", "alternative", "control")
         )
         assert 0.5 <= before <= 1
         assert abs(same - before) < 2e-6
@@ -155,7 +170,9 @@ def test_only_the_shown_head(subject, context):
     assert "bound" not in set(few["quantity"])
     places = few[few["quantity"] == "distance"][["layer", "head"]].drop_duplicates()
     assert places.to_numpy().tolist() == [[1, 2]]
-    seen = {frame["attention"].iloc[0]: matrix(frame, frame["attention"].iloc[0]) for _, frame in few.groupby("attention")}
+    seen = {
+        frame["attention"].iloc[0]: matrix(frame, frame["attention"].iloc[0]) for _, frame in few.groupby("attention")
+    }
     assert seen["alternative"].sum() == pytest.approx(len(seen["alternative"]))
     assert not np.allclose(seen["alternative"], seen["standard"], atol=1e-2)
 
@@ -199,7 +216,9 @@ def test_put_in_against_uniform_ablation(subject):
     got = replaced_logits(subject.model, seen.inputs, weights, replaced)
     torch.testing.assert_close(got, expected)
     assert not torch.allclose(got, seen.logits)
-    torch.testing.assert_close(replaced_logits(subject.model, seen.inputs, weights, torch.zeros_like(replaced)), seen.logits)
+    torch.testing.assert_close(
+        replaced_logits(subject.model, seen.inputs, weights, torch.zeros_like(replaced)), seen.logits
+    )
 
 
 # --- bad options ---

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from effective_attention.analyses.attention_graph import AttentionGraph, row_maps
-from effective_attention.analyses.run import analyse
+from effective_attention.analyses.common.run import analyse
 from effective_attention.attention.trace import trace
 from effective_attention.errors import UserError
 
@@ -87,14 +87,20 @@ def test_the_chosen_example_of_the_split(subject, context, singles):
         graph = naive_graph(singles[5], part, "absolute")
         np.testing.assert_allclose(cells(table, part, "raw"), graph, atol=2e-6)
         mixed = with_residual(graph, 0.5)
-        np.testing.assert_allclose(cells(table, part, "rollout")[:, 0], [mixed[0, 2], mixed[1, 2] @ mixed[0]], atol=2e-6)
+        np.testing.assert_allclose(
+            cells(table, part, "rollout")[:, 0], [mixed[0, 2], mixed[1, 2] @ mixed[0]], atol=2e-6
+        )
         np.testing.assert_allclose(cells(table, part, "flow").sum(axis=-1), 1.0)
 
 
 def test_tokens_are_named(subject, context, singles):
     table = analyse(subject, {"a": AttentionGraph(context, example=3)})["a"]
     tokens = context.tokenizer.convert_ids_to_tokens(singles[3].inputs["input_ids"][0].tolist())
-    assert table.groupby("key")["key_token"].first().tolist() == tokens == table.groupby("query")["query_token"].first().tolist()
+    assert (
+        table.groupby("key")["key_token"].first().tolist()
+        == tokens
+        == table.groupby("query")["query_token"].first().tolist()
+    )
     assert table.groupby("key")["key_token"].nunique().max() == 1
     assert set(table[table["method"] == "flow"]["query_token"]) == {"[CLS]"}
 
@@ -139,7 +145,10 @@ def test_an_example_nobody_saw_gives_an_empty_table(subject, context):
         ({"row": -1}, r"analysis\.attention_graph\.row must be a token of the text, from 0 to 63, got -1"),
         ({"row": 64}, r"analysis\.attention_graph\.row must be a token of the text, from 0 to 63, got 64"),
         ({"residual": 1.5}, r"analysis\.attention_graph\.residual must be a number from 0 to 1, got 1\.5"),
-        ({"convention": "squared"}, r"analysis\.attention_graph\.convention must be one of absolute, positive, got 'squared'"),
+        (
+            {"convention": "squared"},
+            r"analysis\.attention_graph\.convention must be one of absolute, positive, got 'squared'",
+        ),
     ],
 )
 def test_bad_options(context, options, message):
@@ -150,7 +159,9 @@ def test_bad_options(context, options, message):
 def test_a_row_beyond_the_text_is_refused(subject, context, singles):
     last = int(singles[0].lengths) - 1
     made = AttentionGraph(context, row=last + 1)
-    with pytest.raises(UserError, match=rf"attention_graph\.row must be a token of the text, from 0 to {last}, got {last + 1}"):
+    with pytest.raises(
+        UserError, match=rf"attention_graph\.row must be a token of the text, from 0 to {last}, got {last + 1}"
+    ):
         analyse(subject, {"a": made})
     own = dataclasses.replace(context, text=trace(subject.model, context.tokenizer("A cat.", return_tensors="pt")))
     with pytest.raises(UserError, match=r"from 0 to 4, got 5"):

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from effective_attention.analyses.common.run import analyse
 from effective_attention.analyses.delimiters import Delimiters, attention_to
-from effective_attention.analyses.run import analyse
-from effective_attention.data.tagging import KINDS
+from effective_attention.data.annotation.tagging import KINDS
 
 
 def test_by_hand():

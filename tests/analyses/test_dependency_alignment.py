@@ -11,6 +11,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from effective_attention.analyses.common.run import analyse, describe
+from effective_attention.analyses.common.words import Arcs
 from effective_attention.analyses.dependency_alignment import (
     DependencyAlignment,
     arc_statistics,
@@ -20,9 +22,7 @@ from effective_attention.analyses.dependency_alignment import (
     made_up_statistics,
     strongest_other,
 )
-from effective_attention.analyses.run import analyse, describe
-from effective_attention.analyses.words import Arcs
-from effective_attention.data.tagging import TaggedText, annotate
+from effective_attention.data.annotation.tagging import TaggedText, annotate
 from effective_attention.errors import UserError
 
 KEY = ["attention", "layer", "head", "baseline", "relation", "direction", "statistic"]
@@ -40,10 +40,17 @@ class Parser:
     def _parse(self, text):
         words = list(re.finditer(r"\w+|[^\w\s]", text))
         heads = tuple((5 * place + 2) % len(words) for place in range(len(words)))
-        names = tuple(self.relations[len(word[0]) % 4] if heads[place] != place else "root" for place, word in enumerate(words))
+        names = tuple(
+            self.relations[len(word[0]) % 4] if heads[place] != place else "root" for place, word in enumerate(words)
+        )
         tags = ("NOUN",) * len(words)
         return TaggedText(
-            tuple(word.start() for word in words), tuple(word.end() for word in words), tags, tags, head=heads, relation=names
+            tuple(word.start() for word in words),
+            tuple(word.end() for word in words),
+            tags,
+            tags,
+            head=heads,
+            relation=names,
         )
 
 
@@ -132,7 +139,8 @@ def test_shares_and_hits_lie_between_0_and_1(size, seed):
     every = list(itertools.permutations(range(size), 2))
     found = arc_statistics(weights, arcs(*every))
     assert ((found >= 0) & (found <= 1)).all()
-    # with an arc between any two words, each word has one strongest other word, and nothing but itself is left unconnected
+    # with an arc between any two words, each word has one strongest other word, and nothing but itself is left
+    # unconnected
     assert found[1, 0].sum(dim=0).tolist() == [size if size > 1 else 0] * 2
     own = weights.diagonal(dim1=-2, dim2=-1).sum(dim=(0, 2))
     torch.testing.assert_close(connected(weights, arcs(*every)), weights.sum(dim=(0, 2, 3)) - own)
@@ -179,7 +187,9 @@ def naive(subject, convention, subtypes):
     values, connected_weight, all_weight = {}, {}, {}
     for index in range(len(subject.split)):
         span = subject.annotated.span(index)
-        word, head, relation = (getattr(subject.annotated, name)[span].tolist() for name in ("word", "head", "relation"))
+        word, head, relation = (
+            getattr(subject.annotated, name)[span].tolist() for name in ("word", "head", "relation")
+        )
         facts = {mine: (up, kind) for mine, up, kind in zip(word, head, relation, strict=True) if mine >= 0}
         found = {mine: up for mine, (up, _) in facts.items() if up >= 0 and up != mine}
         seen = subject.trace([index])
@@ -191,13 +201,18 @@ def naive(subject, convention, subtypes):
                 name = subject.annotated.relations[facts[mine][1]]
                 for direction, a, b in (("to_head", mine, up), ("from_head", up, mine)):
                     total = sum(matrix[a])
-                    both = {"share": matrix[a][b] / total if total else 0.0, "hits": naive_hit(matrix[a], a, b, reading[3])}
+                    both = {
+                        "share": matrix[a][b] / total if total else 0.0,
+                        "hits": naive_hit(matrix[a], a, b, reading[3]),
+                    }
                     for (statistic, value), label in itertools.product(
                         both.items(), ("all", name if subtypes else name.split(":")[0])
                     ):
                         values.setdefault((*reading, label, direction, statistic), []).append(value)
     count = sum(
-        len(each) for key, each in values.items() if key[0] == "baseline" and key[3:] == ("next", "all", "to_head", "hits")
+        len(each)
+        for key, each in values.items()
+        if key[0] == "baseline" and key[3:] == ("next", "all", "to_head", "hits")
     )
     rows = [(*key, sum(each) / len(each), len(each)) for key, each in values.items()]
     rows += [(*key, "all", "either", "share", connected_weight[key] / all_weight[key], count) for key in all_weight]
@@ -236,7 +251,18 @@ def table(words):
 
 def test_columns_and_baselines(table):
     assert list(table) == [
-        *("attention", "layer", "head", "relation", "direction", "statistic", "value", "count", "baseline", "convention")
+        *(
+            "attention",
+            "layer",
+            "head",
+            "relation",
+            "direction",
+            "statistic",
+            "value",
+            "count",
+            "baseline",
+            "convention",
+        )
     ]
     assert not table.duplicated(KEY).any()
     baseline = table[table["attention"] == "baseline"]
@@ -315,7 +341,10 @@ def test_a_split_without_any_word(subject):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"convention": "signed"}, r"analysis.dependency_alignment.convention must be one of absolute, positive, got 'signed'"),
+        (
+            {"convention": "signed"},
+            r"analysis.dependency_alignment.convention must be one of absolute, positive, got 'signed'",
+        ),
         ({"least": -1}, r"analysis.dependency_alignment.least must be a number of arcs, 0 or more, got -1"),
     ],
 )

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from effective_attention.analyses.base import Context
+from effective_attention.analyses.common.base import Context
+from effective_attention.analyses.common.run import analyse
 from effective_attention.analyses.distance import Distance, distance_sums
-from effective_attention.analyses.run import analyse
 from effective_attention.attention.trace import trace
-from effective_attention.data.tagging import KINDS
+from effective_attention.data.annotation.tagging import KINDS
 from effective_attention.errors import UserError
 
 SHAPE = {"layers": 2, "heads": 2, "d_head": 4, "width": 8, "max_length": 16, "examples": 1}
@@ -63,7 +63,9 @@ def naive(matrices, counts, attention, convention, causal=False):
     return weighted / total, even / rows, pairs
 
 
-@pytest.mark.parametrize(("special_tokens", "convention"), [(False, "absolute"), (True, "absolute"), (False, "positive")])
+@pytest.mark.parametrize(
+    ("special_tokens", "convention"), [(False, "absolute"), (True, "absolute"), (False, "positive")]
+)
 def test_against_a_naive_loop(subject, context, singles, special_tokens, convention):
     made = Distance(context, special_tokens=special_tokens, convention=convention)
     table = analyse(subject, {"a": made})["a"].set_index(["attention", "layer", "head"])
@@ -72,7 +74,9 @@ def test_against_a_naive_loop(subject, context, singles, special_tokens, convent
     for attention, layer, head in itertools.product(("standard", "effective"), range(2), range(4)):
         matrices = [seen.layers[layer].part(attention)[0, head].tolist() for seen in singles]
         row = table.loc[(attention, layer, head)]
-        assert tuple(row[["value", "even", "count"]]) == pytest.approx(naive(matrices, counts, attention, convention), rel=1e-5)
+        assert tuple(row[["value", "even", "count"]]) == pytest.approx(
+            naive(matrices, counts, attention, convention), rel=1e-5
+        )
     assert len(table) == 2 * 2 * 4
     assert set(table["special_tokens"]) == {special_tokens}
     assert set(table["convention"]) == {convention}
@@ -97,7 +101,9 @@ def test_a_causal_model_counts_what_it_may_see():
     for attention, layer, head in itertools.product(("standard", "effective"), range(2), range(2)):
         matrix = seen.layers[layer].part(attention)[0, head].tolist()
         expected = naive([matrix], [[True] * 12], attention, "absolute", causal=True)
-        assert tuple(table.loc[(attention, layer, head), ["value", "even", "count"]]) == pytest.approx(expected, rel=1e-5)
+        assert tuple(table.loc[(attention, layer, head), ["value", "even", "count"]]) == pytest.approx(
+            expected, rel=1e-5
+        )
     assert set(table["count"]) == {12 * 13 // 2}
     assert table["value"].unstack("attention").diff(axis=1)["standard"].abs().max() > 1e-3
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy.stats import entropy as scipy_entropy
 
-from effective_attention.analyses.base import Context
+from effective_attention.analyses.common.base import Context
+from effective_attention.analyses.common.run import analyse
 from effective_attention.analyses.entropy import Entropy, entropy_sums, row_entropy
-from effective_attention.analyses.run import analyse
-from effective_attention.data.tagging import KINDS
+from effective_attention.data.annotation.tagging import KINDS
 from effective_attention.errors import UserError
 
 
@@ -59,7 +59,9 @@ def naive(matrices, counts, attention, convention):
     return {name: (sum(values) / len(values), len(values)) for name, values in found.items()}
 
 
-@pytest.mark.parametrize(("special_tokens", "convention"), [(True, "absolute"), (False, "absolute"), (True, "positive")])
+@pytest.mark.parametrize(
+    ("special_tokens", "convention"), [(True, "absolute"), (False, "absolute"), (True, "positive")]
+)
 def test_against_a_naive_loop(subject, context, singles, special_tokens, convention):
     made = Entropy(context, special_tokens=special_tokens, convention=convention)
     table = analyse(subject, {"a": made})["a"].set_index(["attention", "layer", "head", "statistic"])
@@ -84,7 +86,9 @@ def test_columns_and_defaults(subject, context):
 
 
 def with_attention(seen, attention):
-    return dataclasses.replace(seen, layers=tuple(dataclasses.replace(layer, attention=attention) for layer in seen.layers))
+    return dataclasses.replace(
+        seen, layers=tuple(dataclasses.replace(layer, attention=attention) for layer in seen.layers)
+    )
 
 
 def test_even_attention_has_all_the_entropy_there_is_and_fixed_attention_none(subject, context):
@@ -115,5 +119,7 @@ def test_one_word_has_no_relative_entropy_and_no_word_none_at_all(subject, conte
 
 def test_bad_options():
     context = Context(layers=2, heads=2, d_head=4, width=8, max_length=16, examples=1)
-    with pytest.raises(UserError, match=r"analysis\.entropy\.convention must be one of absolute, positive, got 'squared'"):
+    with pytest.raises(
+        UserError, match=r"analysis\.entropy\.convention must be one of absolute, positive, got 'squared'"
+    ):
         Entropy(context, convention="squared")

@@ -10,9 +10,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from effective_attention.analyses.common.run import analyse
 from effective_attention.analyses.exemplars import Exemplars, best, strongest_pairs
-from effective_attention.analyses.run import analyse
-from effective_attention.data.tagging import KINDS
+from effective_attention.data.annotation.tagging import KINDS
 from effective_attention.errors import UserError
 
 HEAD = ["attention", "layer", "head"]
@@ -111,7 +111,9 @@ def test_a_row_for_each_token(subject, context, singles):
         ids = seen.inputs["input_ids"][0].tolist()
         assert rows["position"].tolist() == list(range(len(ids)))
         assert rows["token"].tolist() == subject.datamodule.tokenizer.convert_ids_to_tokens(ids)
-        assert rows["token"].iloc[[query, key]].tolist() == [rows[f"{name}_token"].unique().item() for name in ("query", "key")]
+        assert rows["token"].iloc[[query, key]].tolist() == [
+            rows[f"{name}_token"].unique().item() for name in ("query", "key")
+        ]
         expected = seen.layers[layer].part(attention)[0, head, query].tolist()
         assert rows["value"].tolist() == pytest.approx(expected, abs=2e-6), rank
         assert rows["value"].iloc[key] == pytest.approx(rows["score"].iloc[0], abs=1e-6)
@@ -158,7 +160,9 @@ def test_of_two_equal_texts_the_first_ranks_first(subject, context):
     twice = subject.trace([3, 3])
     twice = dataclasses.replace(twice, inputs={**twice.inputs, "index": torch.tensor([8, 2])})
     got = pairs_of(shown(context, twice, top=2))
-    first, second = (got[got["rank"] == rank].drop(columns=["rank", "example"]).reset_index(drop=True) for rank in (0, 1))
+    first, second = (
+        got[got["rank"] == rank].drop(columns=["rank", "example"]).reset_index(drop=True) for rank in (0, 1)
+    )
     pd.testing.assert_frame_equal(first, second)
     assert got["example"].tolist() == [2, 8] * 16
 
@@ -180,8 +184,12 @@ def test_padding_on_the_left_is_no_token(subject, context):
     mask = torch.nn.functional.pad(seen.mask.long(), (2, 0))
     inputs = {"index": torch.tensor([0]), "input_ids": torch.nn.functional.pad(seen.inputs["input_ids"], (2, 0))}
     tokens = {name: torch.nn.functional.pad(facts, (2, 0), value=-1) for name, facts in seen.tokens.items()}
-    padded = dataclasses.replace(seen, layers=tuple(layers), hidden=(), tokens=tokens, inputs={**inputs, "attention_mask": mask})
-    got, expected = (table[table["attention"] == "standard"] for table in (shown(context, padded), shown(context, seen)))
+    padded = dataclasses.replace(
+        seen, layers=tuple(layers), hidden=(), tokens=tokens, inputs={**inputs, "attention_mask": mask}
+    )
+    got, expected = (
+        table[table["attention"] == "standard"] for table in (shown(context, padded), shown(context, seen))
+    )
     pd.testing.assert_frame_equal(got, expected)
 
 

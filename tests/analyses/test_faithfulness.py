@@ -10,11 +10,11 @@ import pytest
 import torch
 from scipy import stats
 
-from effective_attention.analyses.base import ATTENTIONS
+from effective_attention.analyses.common.run import analyse, describe
 from effective_attention.analyses.faithfulness import Faithfulness, subject_first
-from effective_attention.analyses.run import analyse, describe
+from effective_attention.attention.variants import ATTENTIONS
+from effective_attention.attributions.methods import ATTENTION_METHODS, TOKEN_METHODS
 from effective_attention.errors import UserError
-from effective_attention.explanations.methods import ATTENTION_METHODS, TOKEN_METHODS
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,9 @@ def table(subject: Any, context: Any) -> pd.DataFrame:
     return analyse(subject, {"faithfulness": Faithfulness(context, limit=None, steps=4)})["faithfulness"]
 
 
-def value(table: pd.DataFrame, method: str, measure: str, attention: str | None = None, layer: int | None = None) -> pd.Series:
+def value(
+    table: pd.DataFrame, method: str, measure: str, attention: str | None = None, layer: int | None = None
+) -> pd.Series:
     rows = table[(table["method"] == method) & (table["measure"] == measure)]
     rows = rows[rows["attention"].isna() if attention is None else rows["attention"] == attention]
     rows = rows if layer is None else rows[rows["layer"] == layer]
@@ -47,7 +49,9 @@ def blanked(subject: Any, one: Any) -> Any:
     for place in np.flatnonzero(words_of(one)):
         ids = one.inputs["input_ids"].clone()
         ids[0, place] = unknown
-        losses.append(probability(subject, one.inputs, label) - probability(subject, {**one.inputs, "input_ids": ids}, label))
+        losses.append(
+            probability(subject, one.inputs, label) - probability(subject, {**one.inputs, "input_ids": ids}, label)
+        )
     return np.array(losses)
 
 
@@ -73,7 +77,9 @@ def test_raw_attention_against_blank_out(table: pd.DataFrame, subject: Any, sing
             weights = one.layers[layer].attention[0].mean(dim=0)[0].numpy()[words_of(one)]
             rows.append(stats.spearmanr(weights, np.abs(blanked(subject, one))).statistic)
         got = value(table, "raw", "spearman_blank_out", "standard", layer)
-        assert got["value"] == pytest.approx(np.mean(rows), abs=1e-2)  # a random model has near ties, which rounding orders
+        assert got["value"] == pytest.approx(
+            np.mean(rows), abs=1e-2
+        )  # a random model has near ties, which rounding orders
         assert got["std"] == pytest.approx(np.std(rows, ddof=1), abs=1e-2)
         assert got["count"] == len(singles)
 
@@ -105,16 +111,18 @@ def test_a_sample_is_the_same_examples_however_they_are_batched(make_subject: An
 
 
 def test_delimiters_may_be_ranked_too(subject: Any, context: Any, singles: list[Any]) -> None:
-    made = analyse(subject, {"faithfulness": Faithfulness(context, limit=None, steps=1, shares=[0.2], delimiters=True)})[
-        "faithfulness"
-    ]
+    made = analyse(
+        subject, {"faithfulness": Faithfulness(context, limit=None, steps=1, shares=[0.2], delimiters=True)}
+    )["faithfulness"]
     rows = []
     for one in singles:
         gradient = value_gradient(subject, one)
         rows.append(stats.spearmanr(one.layers[0].attention[0].mean(dim=0)[0].numpy(), gradient).statistic)
     assert value(made, "raw", "spearman_gradients", "standard", 0)["value"] == pytest.approx(np.mean(rows), abs=1e-2)
     # only now is there a difference: the residual is [CLS]'s own weight
-    assert value(made, "rollout", "spearman_gradients", "standard", 0)["value"] != pytest.approx(np.mean(rows), abs=1e-3)
+    assert value(made, "rollout", "spearman_gradients", "standard", 0)["value"] != pytest.approx(
+        np.mean(rows), abs=1e-3
+    )
 
 
 def value_gradient(subject: Any, one: Any) -> Any:
@@ -150,10 +158,16 @@ def test_regression(make_subject: Any) -> None:
     [
         ({"limit": 0}, r"analysis\.faithfulness\.limit must be at least 1, or null for all, got 0"),
         ({"row": 64}, r"analysis\.faithfulness\.row must be from 0 to 63, got 64"),
-        ({"residual": 1.5}, r"analysis\.faithfulness\.residual must be a number from 0 to 1, got 1\.5; the paper's is 0\.5"),
+        (
+            {"residual": 1.5},
+            r"analysis\.faithfulness\.residual must be a number from 0 to 1, got 1\.5; the paper's is 0\.5",
+        ),
         ({"steps": 0}, r"analysis\.faithfulness\.steps must be at least 1, got 0"),
         ({"shares": []}, r"analysis\.faithfulness\.shares must be numbers above 0, up to 1"),
-        ({"convention": "squared"}, r"analysis\.faithfulness\.convention must be one of absolute, positive, got 'squared'"),
+        (
+            {"convention": "squared"},
+            r"analysis\.faithfulness\.convention must be one of absolute, positive, got 'squared'",
+        ),
         ({"erase": "burn"}, r"analysis\.faithfulness\.erase must be delete or blank, got 'burn'"),
     ],
 )

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.nn.functional import cosine_similarity
 
+from effective_attention.analyses.common.run import analyse
 from effective_attention.analyses.finetuning_shift import FinetuningShift, matrix_cosine
-from effective_attention.analyses.run import analyse
 
 
 def test_by_hand():

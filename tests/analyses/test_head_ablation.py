@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from effective_attention.analyses.common.run import analyse
 from effective_attention.analyses.head_ablation import HeadAblation, ablated_logits
-from effective_attention.analyses.run import analyse
 from effective_attention.errors import UserError
 
 
@@ -61,7 +61,7 @@ def test_against_a_naive_loop(subject, context):
 
 
 def test_regression(make_subject):
-    from effective_attention.analyses.run import describe
+    from effective_attention.analyses.common.run import describe
 
     subject = make_subject(task="stsb", examples=6)
     table = analyse(subject, {"a": HeadAblation(describe(subject, task=subject.datamodule.task), limit=None)})["a"]

@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 import torch
 
+from effective_attention.analyses.common.run import analyse
 from effective_attention.analyses.heatmap import Heatmap
-from effective_attention.analyses.run import analyse
 from effective_attention.attention.trace import trace
 from effective_attention.errors import UserError
 

@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from effective_attention.analyses.null_space import QUANTITIES, NullSpace, compare_parts, compare_projected, projection_factor
-from effective_attention.analyses.run import analyse
+from effective_attention.analyses.common.run import analyse
+from effective_attention.analyses.null_space import (
+    QUANTITIES,
+    NullSpace,
+    compare_parts,
+    compare_projected,
+    projection_factor,
+)
 from effective_attention.errors import UserError
 
 
@@ -94,7 +100,7 @@ def test_the_subset_is_compared_on_the_same_examples(subject, context):
 
 
 def test_padded_and_exact_agree_where_nothing_is_padded(make_subject):
-    from effective_attention.analyses.run import describe
+    from effective_attention.analyses.common.run import describe
 
     subject = make_subject(examples=3, max_length=20)  # every text is cut at 20
     assert set(subject.split.encoded.lengths) == {20}
@@ -137,7 +143,11 @@ def test_projected_against_an_svd_of_t(singles, lost):
         of_values, full = by_svd(attention, value)
         gap = np.linalg.norm(of_values - effective) / np.linalg.norm(attention)
         assert (size, full) == (8 - lost, 8)
-        assert (found["rank"][head], found["nullity"][head], found["projection_rank"][head]) == (size, len(value) - size, size)
+        assert (found["rank"][head], found["nullity"][head], found["projection_rank"][head]) == (
+            size,
+            len(value) - size,
+            size,
+        )
         assert found["effective_gap"][head].item() == pytest.approx(gap, abs=2e-6)
         assert (found["effective_gap"][head] > 1e-3) == (lost > 0)
         mass = np.linalg.norm(attention - effective) / np.linalg.norm(attention)
@@ -146,7 +156,9 @@ def test_projected_against_an_svd_of_t(singles, lost):
 
 def test_projected_agrees_with_values_for_a_real_projection(subject, context):
     table = analyse(subject, {"a": NullSpace(context, padded_examples=0, projected_examples=99)})["a"]
-    heads = table[table["head"].notna()].pivot_table(index=["layer", "head", "quantity"], columns="reading", values="value")
+    heads = table[table["head"].notna()].pivot_table(
+        index=["layer", "head", "quantity"], columns="reading", values="value"
+    )
     for name in ("rank", "nullity", "null_mass", "pearson"):
         same = heads.xs(name, level="quantity")
         assert same["projected"].to_numpy() == pytest.approx(same["exact"].to_numpy(), abs=1e-5)
@@ -157,7 +169,7 @@ def test_projected_agrees_with_values_for_a_real_projection(subject, context):
 
 
 def test_projected_through_the_model_with_a_deficient_projection(make_subject):
-    from effective_attention.analyses.run import describe
+    from effective_attention.analyses.common.run import describe
 
     subject = make_subject(examples=3)
     with torch.no_grad():  # head 2 of the first layer writes along five directions only

@@ -6,15 +6,17 @@ import pandas as pd
 import pytest
 import torch
 
-from effective_attention.analyses.base import Context
+from effective_attention.analyses.common.base import Context
+from effective_attention.analyses.common.run import analyse
 from effective_attention.analyses.patterns import Patterns, draw_maps
-from effective_attention.analyses.run import analyse
 from effective_attention.errors import UserError
 from effective_attention.models.pattern_net import PATTERNS, load_pattern_net, to_image
 
 
 def shape(**changes) -> Context:
-    return Context(**{"layers": 6, "heads": 12, "d_head": 32, "width": 384, "max_length": 128, "examples": 500, **changes})
+    return Context(
+        **{"layers": 6, "heads": 12, "d_head": 32, "width": 384, "max_length": 128, "examples": 500, **changes}
+    )
 
 
 @pytest.mark.parametrize("maps", [100_000, 35])

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from effective_attention.analyses.base import Context
+from effective_attention.analyses.common.base import Context
+from effective_attention.analyses.common.run import analyse
 from effective_attention.analyses.pos_attention import TAGS, PosAttention, tag_sums, token_tags
-from effective_attention.analyses.run import analyse
-from effective_attention.data.tagging import KINDS, UPOS
+from effective_attention.data.annotation.tagging import KINDS, UPOS
 from effective_attention.errors import UserError
 
 INDEX = ["attention", "layer", "head", "direction", "tag"]
@@ -59,16 +59,22 @@ def naive(matrices, tags, counts, attention, convention):
             for end in (("to", tag[key]), ("from", tag[query]), "all"):
                 found[end] += weight
                 even[end] += 1 / len(places)
-    return {end: (found[end] / found["all"], even[end] / even["all"]) for end in itertools.product(("to", "from"), TAGS)}
+    return {
+        end: (found[end] / found["all"], even[end] / even["all"]) for end in itertools.product(("to", "from"), TAGS)
+    }
 
 
-@pytest.mark.parametrize(("special_tokens", "convention"), [(False, "absolute"), (True, "absolute"), (False, "positive")])
+@pytest.mark.parametrize(
+    ("special_tokens", "convention"), [(False, "absolute"), (True, "absolute"), (False, "positive")]
+)
 def test_against_a_naive_loop(subject, context, singles, special_tokens, convention):
     made = PosAttention(context, special_tokens=special_tokens, convention=convention)
     table = analyse(subject, {"a": made})["a"].set_index(INDEX)
     spans = [subject.annotated.span(index) for index in range(len(singles))]
     kinds = [subject.annotated.kind[span].tolist() for span in spans]
-    tags = [list(map(tag_of, kind, subject.annotated.upos[span].tolist())) for kind, span in zip(kinds, spans, strict=True)]
+    tags = [
+        list(map(tag_of, kind, subject.annotated.upos[span].tolist())) for kind, span in zip(kinds, spans, strict=True)
+    ]
     counts = [[special_tokens or KINDS[one] in ("word", "punctuation") for one in kind] for kind in kinds]
     shown = [tag for tag in TAGS if special_tokens or tag not in ("cls", "sep")]
     for attention, layer, head in itertools.product(("standard", "effective"), range(2), range(4)):
@@ -108,7 +114,9 @@ def test_every_sub_token_carries_the_tag_of_its_word(subject):
         for number in word[row][word[row] >= 0].unique().tolist():
             same = tags[row][word[row] == number]
             assert (same == same[0]).all()
-    assert (word >= 0).sum() > ((word >= 0) & (seen.tokens["first"] == 1)).sum()  # there are words of several sub-tokens
+    assert (word >= 0).sum() > (
+        (word >= 0) & (seen.tokens["first"] == 1)
+    ).sum()  # there are words of several sub-tokens
 
 
 def test_tokens_without_a_word(subject):
@@ -143,5 +151,7 @@ def test_it_asks_for_tags():
 
 def test_bad_options():
     context = Context(layers=2, heads=2, d_head=4, width=8, max_length=16, examples=1)
-    with pytest.raises(UserError, match=r"analysis\.pos_attention\.convention must be one of absolute, positive, got 'none'"):
+    with pytest.raises(
+        UserError, match=r"analysis\.pos_attention\.convention must be one of absolute, positive, got 'none'"
+    ):
         PosAttention(context, convention="none")

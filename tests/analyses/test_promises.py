@@ -10,18 +10,27 @@ import pytest
 import torch
 import torch.multiprocessing as processes
 
-CONF = Path(__file__).resolve().parents[2] / "conf"
+from helpers.paths import CONF
+
 SLOW = {
     "head_ablation": ["analysis.head_ablation.limit=null"],
     "patterns": ["analysis.patterns.maps=40"],
     "dependency_alignment": ["analysis.dependency_alignment.least=0"],  # not slow, but the split is small
     "alternative_attention": ["analysis.alternative_attention.heads=shown", "analysis.alternative_attention.starts=1"],
     "token_identity": [
-        *("analysis.token_identity.folds=2", "analysis.token_identity.neighbours=[1]", "analysis.token_identity.layers=[1]"),
+        *(
+            "analysis.token_identity.folds=2",
+            "analysis.token_identity.neighbours=[1]",
+            "analysis.token_identity.layers=[1]",
+        ),
         *("analysis.token_identity.max_epochs=2", "analysis.token_identity.hidden_size=6"),
     ],
     "token_mixing": ["analysis.token_mixing.limit=3", "analysis.token_mixing.directions=4"],
-    "faithfulness": ["analysis.faithfulness.limit=3", "analysis.faithfulness.steps=2", "analysis.faithfulness.shares=[0.2]"],
+    "faithfulness": [
+        "analysis.faithfulness.limit=3",
+        "analysis.faithfulness.steps=2",
+        "analysis.faithfulness.shares=[0.2]",
+    ],
 }
 
 
@@ -40,7 +49,8 @@ def factories(*names: str):
     return {name: made[name] for name in names} if names else made
 
 
-# pronouns is about one sentence of the user's with a gap, explorer a page: neither is part of all; they have tests of their own
+# pronouns is about one sentence of the user's with a gap, explorer a page: neither is part of all; they have tests of
+# their own
 APART = ("none", "paper", "identifiability", "structure", "all", "pronouns", "explorer")
 NAMES = sorted(path.stem for path in (CONF / "analysis").glob("*.yaml") if path.stem not in APART)
 STREAMING = [name for name in NAMES if name != "timing"]
@@ -48,7 +58,7 @@ STREAMING = [name for name in NAMES if name != "timing"]
 
 def tables(subject, context, *names: str, keep: bool = False) -> dict[str, pd.DataFrame]:
     """Nothing is found again from an earlier test, unless parts are kept."""
-    from effective_attention.analyses.run import analyse
+    from effective_attention.analyses.common.run import analyse
 
     context = context if keep else dataclasses.replace(context, folder=None)
     return analyse(subject, {name: make(context) for name, make in factories(*names).items()})
@@ -58,7 +68,9 @@ def assert_same(one: pd.DataFrame, other: pd.DataFrame) -> None:
     tolerance = 2e-6
     if "epochs" in one:  # token_identity, whose seconds are the machine's
         one, other = (table.drop(columns="seconds") for table in (one, other))
-    if "measure" in one:  # faithfulness: costs are the machine's, and rounding decides the rank of scores that are all but equal
+    if (
+        "measure" in one
+    ):  # faithfulness: costs are the machine's, and rounding decides the rank of scores that are all but equal
         one, other = (table[table["measure"] != "milliseconds"] for table in (one, other))
         tolerance = 2e-2
     numbers = [column for column in one if one[column].dtype.kind == "f"]
@@ -158,11 +170,8 @@ def test_the_published_reading(subject, context, expected):
 
 
 def _one_of_two(rank: int, folder: str) -> None:
-    import sys
-
-    sys.path.insert(0, str(Path(__file__).parent))
-    from conftest import join_two
-    from effective_attention.analyses.run import describe
+    from effective_attention.analyses.common.run import describe
+    from helpers.subjects import join_two
 
     subject = join_two(rank, folder)  # shared, as finished parts must be
     found = tables(subject, describe(subject, seed=0, task=subject.datamodule.task), *STREAMING, keep=True)
@@ -179,7 +188,7 @@ def test_two_processes_find_what_one_finds(expected, tmp_path):
 
 
 def test_a_subject_without_tags_still_knows_delimiters(subject, context, expected):
-    from effective_attention.data.tagging import annotate
+    from effective_attention.data.annotation.tagging import annotate
 
     data, split = subject.datamodule, subject.split
     plain = annotate(split.examples.texts, data.tokenizer, data.max_length, None, None)

@@ -11,12 +11,12 @@ import torch
 from transformers import BertConfig, BertForMaskedLM, BertForPreTraining, PreTrainedTokenizerFast
 
 from effective_attention.analyses.attention_graph import AttentionGraph
+from effective_attention.analyses.common.run import analyse
 from effective_attention.analyses.pronouns import Pronouns, read_puzzle
-from effective_attention.analyses.run import analyse
 from effective_attention.attention.trace import trace
-from effective_attention.cli import explain, quoted
 from effective_attention.errors import UserError
 from effective_attention.models.encoders import PretrainedEncoder, TinyEncoder
+from effective_attention.run.cli import explain, quoted
 
 pytestmark = pytest.mark.filterwarnings("ignore:The ``compute`` method")  # there is nothing to update with
 
@@ -72,7 +72,10 @@ def test_attention_is_that_of_the_gap_summed_over_a_referents_sub_tokens(own, ma
     words = ["antidisestablishmentarian", "Sara"]
     inputs = own.tokenizer(text, return_tensors="pt")
     tokens = inputs.tokens()
-    pieces = {words[0]: [place for place, word in enumerate(inputs.word_ids()) if word == 1], "Sara": [tokens.index("sara")]}
+    pieces = {
+        words[0]: [place for place, word in enumerate(inputs.word_ids()) if word == 1],
+        "Sara": [tokens.index("sara")],
+    }
     assert len(pieces[words[0]]) > 2
     row = tokens.index("[MASK]")
     shown = dataclasses.replace(own, text=trace(masked_lm, inputs))
@@ -94,17 +97,27 @@ def test_the_split_is_not_read_and_the_table_says_what_it_is_about(subject, own,
     monkeypatch.setattr(type(subject), "trace", lambda *_: pytest.fail("read the split"))
     table = analyse(subject, {"a": analysis})["a"]
     assert set(table["text"]) == {TEXT}
-    assert (set(table["checkpoint"]), set(table["reading"]), set(table["convention"])) == ({""}, {"exact"}, {"absolute"})
+    assert (set(table["checkpoint"]), set(table["reading"]), set(table["convention"])) == (
+        {""},
+        {"exact"},
+        {"absolute"},
+    )
     assert str(table["layer"].dtype) == "Int64"
 
 
 def test_referents_are_found_whatever_their_case_and_may_be_several_words(tokenizer):
     puzzle = read_puzzle(
-        tokenizer, "The city councilmen met sara about [MASK] book.", ["his"], ["City Councilmen", "SARA"], max_length=64
+        tokenizer,
+        "The city councilmen met sara about [MASK] book.",
+        ["his"],
+        ["City Councilmen", "SARA"],
+        max_length=64,
     )
     tokens = tokenizer.convert_ids_to_tokens(puzzle.inputs["input_ids"][0].tolist())
     assert [tokens[place] for place in puzzle.referents["SARA"]] == ["sara"]
-    assert "".join(tokens[place].removeprefix("##") for place in puzzle.referents["City Councilmen"]) == "citycouncilmen"
+    assert (
+        "".join(tokens[place].removeprefix("##") for place in puzzle.referents["City Councilmen"]) == "citycouncilmen"
+    )
 
 
 def test_a_part_of_a_word_is_no_referent(tokenizer):
@@ -209,7 +222,9 @@ def test_a_tokenizer_without_a_mask(own, tokenizer):
 
 def test_the_embedded_model_has_no_such_head(context):
     encoder = PretrainedEncoder("minilm")
-    with pytest.raises(UserError, match=r"model minilm has no masked-language-model head .*add model=bert_base or model\.name="):
+    with pytest.raises(
+        UserError, match=r"model minilm has no masked-language-model head .*add model=bert_base or model\.name="
+    ):
         Pronouns(dataclasses.replace(context, masked_lm=encoder.masked_lm), **OPTIONS)
 
 
@@ -241,7 +256,7 @@ COMMAND = ["analysis=pronouns", quoted(f"text={TEXT}"), "candidates=[his,her]", 
 
 
 def test_through_the_command(compose, tmp_path: Path):
-    from effective_attention.pipeline import evaluate
+    from effective_attention.run.experiment import evaluate
 
     found = []
     for name in ("one", "two"):
@@ -264,7 +279,7 @@ def test_through_the_command(compose, tmp_path: Path):
     ],
 )
 def test_bad_options_are_one_line_and_leave_nothing(compose, tmp_path: Path, options, message):
-    from effective_attention.pipeline import evaluate
+    from effective_attention.run.experiment import evaluate
 
     with pytest.raises(UserError) as caught:
         evaluate(compose("evaluate", *options))

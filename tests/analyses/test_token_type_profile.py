@@ -7,11 +7,17 @@ import pytest
 import torch
 import transformers as hf
 
-from effective_attention.analyses.base import Context
-from effective_attention.analyses.run import analyse
-from effective_attention.analyses.token_type_profile import SOURCES, TARGETS, TokenTypeProfile, period_and_comma_ids, type_profile
+from effective_attention.analyses.common.base import Context
+from effective_attention.analyses.common.run import analyse
+from effective_attention.analyses.token_type_profile import (
+    SOURCES,
+    TARGETS,
+    TokenTypeProfile,
+    period_and_comma_ids,
+    type_profile,
+)
 from effective_attention.attention.trace import trace
-from effective_attention.data.tagging import KINDS
+from effective_attention.data.annotation.tagging import KINDS
 from effective_attention.errors import UserError
 
 
@@ -48,7 +54,9 @@ def test_neither_periods_nor_commas(token):
 def types_of(seen, tokenizer):
     """The type of each token of a text, from its name."""
     names = tokenizer.convert_ids_to_tokens(seen.inputs["input_ids"][0].tolist())
-    return [{"[CLS]": "cls", "[SEP]": "sep", ".": "punctuation", ",": "punctuation"}.get(name, "other") for name in names]
+    return [
+        {"[CLS]": "cls", "[SEP]": "sep", ".": "punctuation", ",": "punctuation"}.get(name, "other") for name in names
+    ]
 
 
 def test_against_a_naive_loop(subject, context, singles):

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 import torch
 
-from effective_attention.analyses.base import Context
-from effective_attention.analyses.run import analyse
+from effective_attention.analyses.common.base import Context
+from effective_attention.analyses.common.run import analyse
 from effective_attention.analyses.token_types import TokenTypes, weights_by_type
 from effective_attention.attention.decomposition import decompose
-from effective_attention.data.tagging import KINDS, UPOS
+from effective_attention.data.annotation.tagging import KINDS, UPOS
 from effective_attention.errors import UserError
 
 WORDS = {"noun": ["NOUN", "PROPN"], "pronoun": ["PRON"], "verb": ["VERB"]}
@@ -44,7 +44,10 @@ def naive(singles, annotated, layer) -> pd.DataFrame:
     values: dict[tuple, list[float]] = {}
     for index, seen in enumerate(singles):
         span = annotated.span(index)
-        types = [type_of(*facts) for facts in zip(annotated.kind[span], annotated.upos[span], annotated.first[span], strict=True)]
+        types = [
+            type_of(*facts)
+            for facts in zip(annotated.kind[span], annotated.upos[span], annotated.first[span], strict=True)
+        ]
         parts = decompose(seen.layers[layer].attention, seen.layers[layer].value)
         for name, matrix in (("standard", parts.attention), ("effective", parts.effective)):
             for (head, row), kind in itertools.product(enumerate(matrix[0, :, 0].tolist()), set(types) - {None}):

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from effective_attention.analyses.base import Context, sample
-from effective_attention.analyses.run import analyse
+from effective_attention.analyses.common.base import Context, sample
+from effective_attention.analyses.common.run import analyse
 from effective_attention.analyses.variability import Variability, variability
-from effective_attention.data.tagging import KINDS
+from effective_attention.data.annotation.tagging import KINDS
 from effective_attention.errors import UserError
 
 
@@ -24,14 +24,17 @@ def shape(**changes) -> Context:
 def test_by_hand():
     """Two examples of two tokens: the first row differs by 0.2 from its mean at both keys, the second not at all.
 
-    A third example has one token only: it counts for the pair (0, 0), whose weights are 0.8, 0.4, 0.3, so that the mean is 0.5.
+    A third example has one token only: it counts for the pair (0, 0), whose weights are 0.8, 0.4, 0.3, so that the mean
+    is 0.5.
     """
     one, other, short = (
         torch.tensor(rows) for rows in ([[0.8, 0.2], [0.5, 0.5]], [[0.4, 0.6], [0.5, 0.5]], [[0.3, 9.0], [9.0, 9.0]])
     )
     there = torch.tensor([[True, True], [True, True], [True, False]])
     assert variability(torch.stack([one, other]), there[:2]).item() == pytest.approx(0.8 / (2 * 4))
-    assert variability(torch.stack([one, other, short]), there).item() == pytest.approx((0.3 + 0.1 + 0.2 + 0.4) / (2 * 4.3))
+    assert variability(torch.stack([one, other, short]), there).item() == pytest.approx(
+        (0.3 + 0.1 + 0.2 + 0.4) / (2 * 4.3)
+    )
 
 
 def test_signs_count_in_deviations_and_sizes_in_the_sum():
@@ -50,7 +53,9 @@ def test_a_pair_that_only_one_example_has_is_left_out():
 WEIGHTS = st.tuples(st.integers(2, 5), st.integers(1, 2), st.integers(1, 4)).map(lambda made: (*made, made[-1]))
 
 
-@given(arrays.arrays(float, WEIGHTS, elements=st.floats(-1, 1).map(lambda weight: round(weight, 4))), st.floats(0.1, 10))
+@given(
+    arrays.arrays(float, WEIGHTS, elements=st.floats(-1, 1).map(lambda weight: round(weight, 4))), st.floats(0.1, 10)
+)
 def test_from_0_to_1_whatever_the_scale_and_order(weights, scale):
     weights = torch.from_numpy(weights)
     there = torch.ones(weights.shape[0], weights.shape[-1], dtype=torch.bool)
@@ -110,7 +115,9 @@ def of_weights(subject, context, make):
         seen = subject.trace([index])
         attention = make(index, seen.mask.shape[1]).expand_as(seen.layers[0].attention).contiguous()
         made.update(
-            dataclasses.replace(seen, layers=tuple(dataclasses.replace(layer, attention=attention) for layer in seen.layers))
+            dataclasses.replace(
+                seen, layers=tuple(dataclasses.replace(layer, attention=attention) for layer in seen.layers)
+            )
         )
     return made.compute().query("attention == 'standard'")["value"].to_numpy()
 
@@ -127,7 +134,9 @@ def test_position_gives_0_and_content_more(subject, context):
 
     assert of_weights(subject, context, one_back).tolist() == [0] * 8
     assert of_weights(subject, context, by_content).min() > 0.4
-    assert of_weights(subject, context, somewhere_of_its_own) == pytest.approx(1 - 1 / 9)  # the most that nine examples can have
+    assert of_weights(subject, context, somewhere_of_its_own) == pytest.approx(
+        1 - 1 / 9
+    )  # the most that nine examples can have
 
 
 def test_batches_without_a_chosen_example_are_not_wanted(context):
@@ -168,7 +177,8 @@ def test_bad_options(options, message):
 def test_a_state_too_large_to_keep():
     large = shape(layers=12, heads=12, max_length=128, examples=40_000)
     with pytest.raises(
-        UserError, match=r"variability\.examples must leave at most 2 GB .* 40000 examples with 10 positions make 4.3 GB"
+        UserError,
+        match=r"variability\.examples must leave at most 2 GB .* 40000 examples with 10 positions make 4.3 GB",
     ):
         Variability(large, examples=None)
     assert Variability(large, examples=10).weights.shape == (10, 2, 12, 12, 10, 10)

@@ -17,11 +17,14 @@ from torch import Tensor
 
 from effective_attention import Decomposition, decompose
 from effective_attention.attention.decomposition import effective_part, split
+from helpers.paths import GLUE
 
 RTOL = 8 * float(np.finfo(np.float32).eps)
 
 
-def oracle(attention: Tensor, value: Tensor, mask: Tensor | None = None, rtol: float = RTOL) -> tuple[Tensor, NDArray[np.int64]]:
+def oracle(
+    attention: Tensor, value: Tensor, mask: Tensor | None = None, rtol: float = RTOL
+) -> tuple[Tensor, NDArray[np.int64]]:
     """Row by row in float64: drop the hidden keys, take the SVD of what is left, project. Returns effective and rank."""
     weights, values = attention.detach().double().numpy(), value.detach().double().numpy()
     batch, head = weights.shape[:2]
@@ -46,7 +49,14 @@ def column_space(rows: NDArray[np.float64], rtol: float) -> NDArray[np.float64]:
 
 
 def random_head(
-    query: int, key: int, width: int, *, batch: int = 1, head: int = 1, seed: int = 0, dtype: torch.dtype = torch.float32
+    query: int,
+    key: int,
+    width: int,
+    *,
+    batch: int = 1,
+    head: int = 1,
+    seed: int = 0,
+    dtype: torch.dtype = torch.float32,
 ) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(seed)
     scores = torch.randn(batch, head, query, key, generator=generator, dtype=torch.float64)
@@ -131,7 +141,9 @@ def test_properties(case: tuple[Tensor, Tensor, Tensor]) -> None:
     assert_matches(parts, oracle(attention, value, visible))
     torch.testing.assert_close(parts.effective + parts.null, attention.masked_fill(~visible, 0), atol=1e-6, rtol=0)
     torch.testing.assert_close(decompose(parts.effective, value, mask).effective, parts.effective, atol=1e-5, rtol=0)
-    torch.testing.assert_close(decompose(parts.null, value, mask).effective, torch.zeros_like(attention), atol=1e-5, rtol=0)
+    torch.testing.assert_close(
+        decompose(parts.null, value, mask).effective, torch.zeros_like(attention), atol=1e-5, rtol=0
+    )
     assert not parts.effective.masked_select(~visible).any()
     assert not parts.null.masked_select(~visible).any()
     full = (parts.rank == mask.sum(dim=-1, keepdim=True))[..., None, None].expand_as(attention)
@@ -187,10 +199,14 @@ def test_conditioning_beyond_the_tolerance(key: int, width: int, condition: floa
     assert_identity(parts)
 
 
-@pytest.mark.parametrize(("key", "width", "true_rank"), [(50, 16, 7), (10, 16, 7), (128, 64, 63), (64, 64, 63), (20, 64, 1)])
+@pytest.mark.parametrize(
+    ("key", "width", "true_rank"), [(50, 16, 7), (10, 16, 7), (128, 64, 63), (64, 64, 63), (20, 64, 1)]
+)
 def test_low_rank_product_in_float32(key: int, width: int, true_rank: int) -> None:
     generator = torch.Generator().manual_seed(1)
-    value = torch.randn(1, 2, key, true_rank, generator=generator) @ torch.randn(1, 2, true_rank, width, generator=generator)
+    value = torch.randn(1, 2, key, true_rank, generator=generator) @ torch.randn(
+        1, 2, true_rank, width, generator=generator
+    )
     attention, _ = random_head(key, key, width, head=2)
     parts = decompose(attention, value)
     assert parts.rank.tolist() == [[true_rank] * 2]
@@ -278,7 +294,9 @@ def test_holes_in_the_mask(key: int) -> None:
 def test_mask_types(as_type: torch.dtype) -> None:
     attention, value = random_head(5, 9, 4, batch=2, head=2)
     mask = torch.arange(9) < torch.tensor([[9], [6]])
-    assert torch.equal(decompose(attention, value, mask.to(as_type)).effective, decompose(attention, value, mask).effective)
+    assert torch.equal(
+        decompose(attention, value, mask.to(as_type)).effective, decompose(attention, value, mask).effective
+    )
 
 
 def test_masks_per_head() -> None:
@@ -310,7 +328,9 @@ def test_causal_rows_are_prefixes() -> None:
         torch.testing.assert_close(whole[:, :, q : q + 1, : q + 1], prefix, atol=1e-6, rtol=0)
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float16, 2e-3), (torch.bfloat16, 1e-2), (torch.float64, 1e-12)])
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [(torch.float16, 2e-3), (torch.bfloat16, 1e-2), (torch.float64, 1e-12)]
+)
 @pytest.mark.parametrize("key", [20, 6])
 def test_types(key: int, dtype: torch.dtype, tolerance: float) -> None:
     attention, value = random_head(9, key, 8, batch=2, head=2, dtype=dtype)
@@ -336,9 +356,13 @@ def test_float64_rank_reaches_further() -> None:
     assert_identity(decompose(attention, value), tolerance=1e-12)
 
 
-@pytest.mark.parametrize(("key", "condition", "overwritten"), [(9, 10, True), (4, 10, False), (4, 8e5, False), (4, 1e8, True)])
+@pytest.mark.parametrize(
+    ("key", "condition", "overwritten"), [(9, 10, True), (4, 10, False), (4, 8e5, False), (4, 1e8, True)]
+)
 @pytest.mark.parametrize("mask", [None, torch.tensor([[True] * 3 + [False] + [True] * 5, [True] * 9])[:, None, None]])
-def test_overwriting_attention_changes_nothing_else(key: int, condition: float, overwritten: bool, mask: Tensor | None) -> None:
+def test_overwriting_attention_changes_nothing_else(
+    key: int, condition: float, overwritten: bool, mask: Tensor | None
+) -> None:
     """Full rank that is proved (condition 10), found by SVD (8e5), and missing (1e8)."""
     attention = random_head(5, key, 4, batch=2, head=2)[0]
     value = conditioned(key, 4, condition).expand(2, -1, -1, -1).contiguous()
@@ -429,7 +453,9 @@ def test_gradient_is_the_same_by_cholesky_and_by_svd() -> None:
     for dtype in (torch.float32, torch.float64):  # float64 input goes by SVD
         attention, value = (x.to(dtype).requires_grad_() for x in heads)
         weight = torch.linspace(-1, 1, 36, dtype=dtype).view(4, 9)
-        gradients.append(torch.autograd.grad((decompose(attention, value).effective * weight).sum(), (attention, value)))
+        gradients.append(
+            torch.autograd.grad((decompose(attention, value).effective * weight).sum(), (attention, value))
+        )
     for single, double in zip(*gradients, strict=True):
         torch.testing.assert_close(single.double(), double, atol=1e-5, rtol=1e-4)
 
@@ -479,7 +505,9 @@ BAD_CALLS: list[tuple[str, type[Exception], str, tuple[Any, ...], dict[str, Any]
 
 
 @pytest.mark.usefixtures("_without_shape_checks")
-@pytest.mark.parametrize(("error", "match", "args", "kwargs"), [x[1:] for x in BAD_CALLS], ids=[x[0] for x in BAD_CALLS])
+@pytest.mark.parametrize(
+    ("error", "match", "args", "kwargs"), [x[1:] for x in BAD_CALLS], ids=[x[0] for x in BAD_CALLS]
+)
 def test_validation(error: type[Exception], match: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     with pytest.raises(error, match=match):
         decompose(*args, **kwargs)
@@ -487,7 +515,7 @@ def test_validation(error: type[Exception], match: str, args: tuple[Any, ...], k
 
 # --- real values ---
 
-MRPC = Path(__file__).parents[3] / "shared" / "data" / "glue" / "MRPC" / "dev.tsv"
+MRPC = GLUE / "MRPC" / "dev.tsv"
 
 
 @pytest.fixture(scope="module")
@@ -507,7 +535,9 @@ def real_layers() -> list[tuple[Tensor, Tensor, Tensor]]:
         inputs = tokenizer(*zip(*pairs[start : start + 8], strict=True), padding=True, return_tensors="pt")
         with torch.no_grad():
             outputs = model(**inputs, output_attentions=True, output_hidden_states=True)
-        for layer, attention, hidden in zip(model.encoder.layer, outputs.attentions, outputs.hidden_states, strict=False):
+        for layer, attention, hidden in zip(
+            model.encoder.layer, outputs.attentions, outputs.hidden_states, strict=False
+        ):
             value = layer.attention.self.value(hidden).detach()  # (batch, key, head * d_head)
             value = value.unflatten(-1, (attention.shape[1], -1)).transpose(1, 2)
             layers.append((attention, value, inputs["attention_mask"]))

@@ -25,7 +25,9 @@ SMALL: dict[str, Any] = {
 BUILDERS: dict[str, Callable[[], hf.PreTrainedModel]] = {
     "bert": lambda: hf.BertModel(hf.BertConfig(**SMALL)),
     "roberta": lambda: hf.RobertaModel(hf.RobertaConfig(**SMALL, pad_token_id=0)),
-    "distilbert": lambda: hf.DistilBertModel(hf.DistilBertConfig(vocab_size=50, dim=16, n_layers=2, n_heads=4, hidden_dim=24)),
+    "distilbert": lambda: hf.DistilBertModel(
+        hf.DistilBertConfig(vocab_size=50, dim=16, n_layers=2, n_heads=4, hidden_dim=24)
+    ),
     "electra": lambda: hf.ElectraModel(hf.ElectraConfig(**SMALL, embedding_size=8)),
     "gpt2": lambda: hf.GPT2Model(hf.GPT2Config(vocab_size=50, n_embd=16, n_layer=2, n_head=4)),
     "llama": lambda: hf.LlamaModel(hf.LlamaConfig(**SMALL, num_key_value_heads=2)),
@@ -64,7 +66,9 @@ def run(model: hf.PreTrainedModel, kind: Any, inputs: dict[str, Tensor]) -> tupl
     return outputs.last_hidden_state, outputs.attentions
 
 
-def captured_values(model: hf.PreTrainedModel, inputs: dict[str, Tensor], monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
+def captured_values(
+    model: hf.PreTrainedModel, inputs: dict[str, Tensor], monkeypatch: pytest.MonkeyPatch
+) -> list[Tensor]:
     """The values of every layer as the attention function sees them, one set per query head."""
     values: list[Tensor] = []
 
@@ -195,7 +199,9 @@ def test_only_padded_reports_a_change() -> None:
 
 def hooks(model: nn.Module) -> int:
     """Ours only: transformers leaves some of its own on the layers when asked for attentions."""
-    found = [hook for part in model.modules() for hook in (*part._forward_hooks.values(), *part._forward_pre_hooks.values())]
+    found = [
+        hook for part in model.modules() for hook in (*part._forward_hooks.values(), *part._forward_pre_hooks.values())
+    ]
     return sum(hook.__module__.startswith("effective_attention") for hook in found)
 
 
@@ -297,7 +303,9 @@ def test_models_outside_the_interface(build_foreign: Callable[[], hf.PreTrainedM
     model = build_foreign().eval()
     before = model.config._attn_implementation
     with (
-        pytest.raises(ValueError, match=r"does not call its attention through .*AttentionInterface.*choose a model that does"),
+        pytest.raises(
+            ValueError, match=r"does not call its attention through .*AttentionInterface.*choose a model that does"
+        ),
         use_attention(model, "effective"),
     ):
         model(**batch())
@@ -327,7 +335,9 @@ def test_model_that_never_calls_the_function(lazy_model: hf.PreTrainedModel) -> 
     ],
     ids=["no model", "no kind"],
 )
-def test_wrong_arguments(model: Any, kind: Any, error: type[Exception], match: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_arguments(
+    model: Any, kind: Any, error: type[Exception], match: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("jaxtyping.config.jaxtyping_disable", True)  # our message, not the checker's
     model = build(model) if isinstance(model, str) else model
     with pytest.raises(error, match=match), use_attention(model, kind):

@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 
 from effective_attention.data.agreement import linzen, words
 from effective_attention.data.agreement.grammar import ATTRACTORS, Draw, Sentence, generate, write_sentence
+from effective_attention.data.annotation.tagging import ROLES, token_roles
 from effective_attention.data.examples import Examples
 from effective_attention.data.sources import LocalSource, SampleSource
 from effective_attention.data.tables import Marks
-from effective_attention.data.tagging import ROLES, token_roles
 from effective_attention.errors import UserError
+from helpers.paths import DATA
 
-REAL = Path(__file__).resolve().parents[3] / "shared" / "data" / "agreement"
+REAL = DATA / "agreement"
 needs_real = pytest.mark.skipif(not REAL.is_dir(), reason=f"the files of Linzen et al. are not at {REAL}")
 COUNTS = {"train": 20000, "validation": 2000, "test": 4000}
 IS_PLURAL = {form: bool(number) for forms in words.NOUNS for number, form in enumerate(forms)}
@@ -54,7 +55,10 @@ def nouns(sentence: Sentence) -> list[int]:
 def test_sentences_are_the_same_on_every_machine(sentences: list[Sentence]) -> None:
     joined = "\n".join(f"{sentence.text}\t{sentence.subject}\t{sentence.attractors}" for sentence in sentences)
     assert hashlib.sha256(joined.encode()).hexdigest()[:16] == "bd4ae451f4499d46"
-    assert sentences[0].text == "her red men that saw her expensive watches smiled but the roads from their old shelf usually"
+    assert (
+        sentences[0].text
+        == "her red men that saw her expensive watches smiled but the roads from their old shelf usually"
+    )
 
 
 def test_same_seed_same_sentences_other_seed_others(sentences: list[Sentence]) -> None:
@@ -75,7 +79,23 @@ def test_every_noun_has_two_forms_and_no_form_two_meanings() -> None:
 
 def test_only_nouns_show_number(sentences: list[Sentence]) -> None:
     allowed = {word for phrase in NUMBERLESS for word in phrase.split()}
-    telling = {"a", "an", "this", "these", "that's", "those", "many", "is", "are", "was", "were", "has", "have", "each", "every"}
+    telling = {
+        "a",
+        "an",
+        "this",
+        "these",
+        "that's",
+        "those",
+        "many",
+        "is",
+        "are",
+        "was",
+        "were",
+        "has",
+        "have",
+        "each",
+        "every",
+    }
     used = {word for sentence in sentences for word in sentence.words} - set(IS_PLURAL)
     assert used <= allowed
     assert used & telling <= {"a"}, "in *as a rule*, an opening"
@@ -85,7 +105,9 @@ def test_only_nouns_show_number(sentences: list[Sentence]) -> None:
 
 
 def test_what_comes_before_a_subject_does_not_depend_on_its_number(sentences: list[Sentence]) -> None:
-    counts = {plural: Counter(s.words[s.subject - 1] for s in sentences if s.plural == plural) for plural in (False, True)}
+    counts = {
+        plural: Counter(s.words[s.subject - 1] for s in sentences if s.plural == plural) for plural in (False, True)
+    }
     for word in counts[True]:
         one, many = counts[False][word], counts[True][word]
         assert abs(one - many) < 5 * (one + many) ** 0.5, word
@@ -138,7 +160,9 @@ def test_distance_grows_with_the_nouns_between(sentences: list[Sentence]) -> Non
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), st.booleans(), st.integers(0, 6), st.integers(0, 6))
-def test_the_caller_decides_number_attractors_and_companions(seed: int, plural: bool, attractors: int, companions: int) -> None:
+def test_the_caller_decides_number_attractors_and_companions(
+    seed: int, plural: bool, attractors: int, companions: int
+) -> None:
     sentence = write_sentence(Draw(seed), plural=plural, attractors=attractors, companions=companions)
     between = [IS_PLURAL[word] for word in sentence.words[sentence.subject + 1 :] if word in IS_PLURAL]
     assert (sentence.plural, len(sentence.attractors)) == (plural, attractors)
@@ -184,7 +208,11 @@ def test_options_of_the_sample(compose: Callable[..., Any], splits: dict[str, Ex
     [
         ({}, "dev", r"data=sample: task agreement has no split 'dev'; choose one of train, validation, test"),
         ({"seed": -1}, "train", r"task\.loaders\.sample\.seed must be a whole number, at least 0, got -1"),
-        ({"counts": {"train": 0}}, "train", r"task\.loaders\.sample\.counts\.train must be a whole number, at least 1, got 0"),
+        (
+            {"counts": {"train": 0}},
+            "train",
+            r"task\.loaders\.sample\.counts\.train must be a whole number, at least 1, got 0",
+        ),
         ({"counts": {"train": "many"}}, "train", r"counts\.train must be .* got 'many'"),
     ],
 )
@@ -224,7 +252,9 @@ def write(folder: Path, name: str, content: str) -> Path:
 
 @pytest.mark.parametrize(("name", "split"), [("linzen_dev.tsv", "validation"), ("linzen_test.tsv", "test")])
 @pytest.mark.parametrize("inside", ["", "agreement"])
-def test_words_before_the_verb_with_the_subject_marked(name: str, split: str, inside: str, task: Any, tmp_path: Path) -> None:
+def test_words_before_the_verb_with_the_subject_marked(
+    name: str, split: str, inside: str, task: Any, tmp_path: Path
+) -> None:
     write(tmp_path / inside, name, DEV)
     examples = LocalSource(tmp_path).load(task, split)
     assert examples.texts == [("the key to the cabinets",), ("NNS",)]
@@ -242,7 +272,15 @@ def test_training_labels_come_from_the_two_forms(task: Any, tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     ("singular", "plural"),
-    [("is", "are"), ("has", "have"), ("does", "do"), ("goes", "go"), ("reaches", "reach"), ("tries", "try"), ("plays", "play")],
+    [
+        ("is", "are"),
+        ("has", "have"),
+        ("does", "do"),
+        ("goes", "go"),
+        ("reaches", "reach"),
+        ("tries", "try"),
+        ("plays", "play"),
+    ],
 )
 def test_forms_of_verbs(singular: str, plural: str) -> None:
     assert linzen.is_singular_of(singular, plural)
@@ -254,12 +292,18 @@ def test_forms_of_verbs(singular: str, plural: str) -> None:
     ("row", "message"),
     [
         ("the key is\t1\t2\tVBZ\tis", r"line 2: 5 columns, expected 6"),
-        ("the key is\t1\t3\tVBZ\tis\tare", r"line 2: verb_idx must be a whole number from 1 to 2 .*count from 0.*, got '3'"),
+        (
+            "the key is\t1\t3\tVBZ\tis\tare",
+            r"line 2: verb_idx must be a whole number from 1 to 2 .*count from 0.*, got '3'",
+        ),
         ("the key is\t1\tx\tVBZ\tis\tare", r"line 2: verb_idx must be a whole number from 1 to 2 .*, got 'x'"),
         ("is it\t0\t0\tVBZ\tis\tare", r"line 2: verb_idx must be a whole number from 1 to 1 .*, got '0'"),
         ("the key is\t2\t2\tVBZ\tis\tare", r"line 2: subj_idx must be a whole number from 0 to 1 .*, got '2'"),
         ("the key is\t-1\t2\tVBZ\tis\tare", r"line 2: subj_idx must be .*, got '-1'"),
-        ("the key is it\t1\t3\tVBZ\tis\tare", r"line 2: word 3 is 'it', not the verb 'is' \(words count from 0\); mend it, or"),
+        (
+            "the key is it\t1\t3\tVBZ\tis\tare",
+            r"line 2: word 3 is 'it', not the verb 'is' \(words count from 0\); mend it, or",
+        ),
         ("the key was\t1\t2\tVBD\twas\twere", r"line 2: label 'VBD' is not one of singular \(0\), plural \(1\)"),
     ],
 )
@@ -271,9 +315,15 @@ def test_bad_rows_are_refused_with_their_line(row: str, message: str, task: Any,
 
 
 def test_bad_rows_can_be_left_out(task: Any, tmp_path: Path) -> None:
-    rows = ("wherein it lies <eos>\t0\twherein\twherein\t0", "they edit it <eos>\t1\tedit\tedit\t0", "he is <eos>\t1\tis\tare\t0")
+    rows = (
+        "wherein it lies <eos>\t0\twherein\twherein\t0",
+        "they edit it <eos>\t1\tedit\tedit\t0",
+        "he is <eos>\t1\tis\tare\t0",
+    )
     write(tmp_path, "linzen_filtered.tsv", FILTERED + "\n".join(rows[1:]) + "\n")
-    with pytest.raises(UserError, match=r"line 2: verb 'edit' and inflected_verb 'edit' do not tell .*skip_broken_rows=true"):
+    with pytest.raises(
+        UserError, match=r"line 2: verb 'edit' and inflected_verb 'edit' do not tell .*skip_broken_rows=true"
+    ):
         LocalSource(tmp_path).load(task, "train")
     write(tmp_path, "linzen_filtered.tsv", FILTERED + "\n".join(rows) + "\n")
     examples = LocalSource(tmp_path, skip_broken_rows=True).load(task, "train")
@@ -289,7 +339,10 @@ def test_marks_stay_with_their_examples_when_rows_are_left_out(task: Any, tmp_pa
 @pytest.mark.parametrize(
     ("split", "message"),
     [
-        ("train", r"no linzen_filtered\.tsv for the train split of task agreement; .* or train with data=sample instead"),
+        (
+            "train",
+            r"no linzen_filtered\.tsv for the train split of task agreement; .* or train with data=sample instead",
+        ),
         ("validation", r"no linzen_dev\.tsv for the validation split"),
         ("dev", r"task agreement has no split 'dev'; choose one of train, validation, test"),
     ],
@@ -303,13 +356,16 @@ def test_missing_files(split: str, message: str, task: Any, tmp_path: Path) -> N
 
 def test_missing_columns(task: Any, tmp_path: Path) -> None:
     write(tmp_path, "linzen_dev.tsv", FILTERED + "he is\t1\tis\tare\t0\n")
-    with pytest.raises(UserError, match=r"linzen_dev\.tsv: missing columns 'verb_pos', 'subj_idx' \(there are: sentence, "):
+    with pytest.raises(
+        UserError, match=r"linzen_dev\.tsv: missing columns 'verb_pos', 'subj_idx' \(there are: sentence, "
+    ):
         LocalSource(tmp_path).load(task, "validation")
 
 
 @needs_real
 @pytest.mark.parametrize(
-    ("split", "count", "plural", "skipped"), [("validation", 1000, 341, 0), ("test", 4000, 1300, 0), ("train", 7485, 4755, 4)]
+    ("split", "count", "plural", "skipped"),
+    [("validation", 1000, 341, 0), ("test", 4000, 1300, 0), ("train", 7485, 4755, 4)],
 )
 def test_real_files(split: str, count: int, plural: int, skipped: int, task: Any) -> None:
     examples = LocalSource(REAL, skip_broken_rows=split == "train").load(task, split)
@@ -362,9 +418,9 @@ def test_marks_are_of_the_first_text(tokenizer: Any) -> None:
 def test_traces_know_the_roles(task: Any, splits: dict[str, Examples], tmp_path: Path) -> None:
     import torch
 
-    from effective_attention.analyses.run import Subject
+    from effective_attention.analyses.common.run import Subject
+    from effective_attention.data.annotation.tagging import annotate
     from effective_attention.data.datamodule import TextDataModule
-    from effective_attention.data.tagging import annotate
     from effective_attention.models.encoders import RandomEncoder
 
     encoder = RandomEncoder()
@@ -388,13 +444,19 @@ def test_traces_know_the_roles(task: Any, splits: dict[str, Examples], tmp_path:
 
 
 def test_train_and_test_on_the_generated_sentences(compose: Callable[..., Any], tmp_path: Path) -> None:
-    from effective_attention.pipeline import evaluate, train
+    from effective_attention.run.experiment import evaluate, train
 
     metrics = train(compose("train", "task=agreement"))
     assert (metrics["data/train/examples"], metrics["data/validation/examples"]) == (32, 16)
     assert metrics["run/note"].endswith("python train.py task=agreement data=local data.dir=<folder>")
     again = evaluate(
-        compose("evaluate", "task=agreement", "split=test", f"checkpoint={tmp_path / 'run'}", f"run_dir={tmp_path / 'second'}")
+        compose(
+            "evaluate",
+            "task=agreement",
+            "split=test",
+            f"checkpoint={tmp_path / 'run'}",
+            f"run_dir={tmp_path / 'second'}",
+        )
     )
     assert again["data/test/examples"] == 16
     assert again["test/effective/accuracy"] == again["test/standard/accuracy"]

@@ -11,8 +11,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from effective_attention.data import datamodule
-from effective_attention.data.datamodule import LengthBucketSampler, TextDataModule
+from effective_attention.data import batches as batches_module
+from effective_attention.data.batches import LengthBucketSampler
+from effective_attention.data.datamodule import TextDataModule
 from effective_attention.data.examples import Examples
 from effective_attention.errors import UserError
 
@@ -70,7 +71,7 @@ def test_batches_hold_neighbours_in_length(lengths: Any, size: int, seed: int) -
 
 
 def test_bucketing_saves_padding_over_several_pools() -> None:
-    lengths = np.random.default_rng(0).integers(10, 128, size=4 * datamodule._POOL * 3)
+    lengths = np.random.default_rng(0).integers(10, 128, size=4 * batches_module._POOL * 3)
     padded = sum(len(batch) * lengths[batch].max() for batch in batches(lengths))
     assert padded < 1.05 * lengths.sum()
 
@@ -100,7 +101,7 @@ def test_evaluation_order_ignores_seed_and_epoch() -> None:
 def each_rank(monkeypatch: Any, lengths: Any, size: int, world: int, *, shuffle: bool) -> list[list[list[int]]]:
     drawn = []
     for rank in range(world):
-        monkeypatch.setattr(datamodule, "rank_and_world", lambda rank=rank: (rank, world))
+        monkeypatch.setattr(batches_module, "rank_and_world", lambda rank=rank: (rank, world))
         drawn.append(batches(lengths, size, shuffle=shuffle))
         assert len(LengthBucketSampler(np.asarray(lengths), size, shuffle=shuffle)) == len(drawn[-1])
     return drawn
@@ -163,7 +164,9 @@ def test_padding_can_be_changed_between_loaders(module: Callable[..., TextDataMo
 
 
 @pytest.mark.parametrize("padding", ["longest", "max_length"])
-def test_rows_hold_tokens_mask_segments_and_label(padding: str, module: Callable[..., TextDataModule], tokenizer: Any) -> None:
+def test_rows_hold_tokens_mask_segments_and_label(
+    padding: str, module: Callable[..., TextDataModule], tokenizer: Any
+) -> None:
     rows = collect(module(padding=padding).train_dataloader())
     assert sorted(rows) == list(range(10))
     for index, row in rows.items():
@@ -266,4 +269,6 @@ def test_a_tokenizer_that_cannot_pad(module: Callable[..., TextDataModule]) -> N
 def test_workers_make_the_same_batches(module: Callable[..., TextDataModule]) -> None:
     alone, helped = (module(num_workers=count).val_dataloader() for count in (0, 1))
     for one, other in zip(alone, helped, strict=True):
-        assert {name: value.tolist() for name, value in one.items()} == {name: value.tolist() for name, value in other.items()}
+        assert {name: value.tolist() for name, value in one.items()} == {
+            name: value.tolist() for name, value in other.items()
+        }

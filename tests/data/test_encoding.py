@@ -13,7 +13,11 @@ from hypothesis import strategies as st
 from effective_attention.data import encoding
 from effective_attention.data.encoding import Encoded, default_cache_dir, encode
 
-PAIRS = [("A cat sat.", "A dog stood, and it barked."), ("Rain.", "It rained all day long in the north."), ("One", "two")]
+PAIRS = [
+    ("A cat sat.", "A dog stood, and it barked."),
+    ("Rain.", "It rained all day long in the north."),
+    ("One", "two"),
+]
 SINGLES = [("A cat sat.",), ("A longer sentence about nothing in particular.",)]
 
 
@@ -60,7 +64,10 @@ def test_longest_text_is_cut_first_and_counted(tokenizer: Any) -> None:
 
 
 @settings(max_examples=20, deadline=None)
-@given(lengths=st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1, max_size=6), limit=st.integers(5, 20))
+@given(
+    lengths=st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1, max_size=6),
+    limit=st.integers(5, 20),
+)
 def test_truncated_means_that_it_did_not_fit(lengths: list[tuple[int, int]], limit: int, tokenizer: Any) -> None:
     encoded = encode([("dog " * first, "cat " * second) for first, second in lengths], tokenizer, limit, None)
     sizes = [first + second + 3 for first, second in lengths]
@@ -162,7 +169,9 @@ def test_a_cache_is_data_not_code(tokenizer: Any, tmp_path: Path, caplog: pytest
     assert "cannot be read" in caplog.text
 
 
-def test_an_unwritable_cache_costs_time_not_the_run(tokenizer: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unwritable_cache_costs_time_not_the_run(
+    tokenizer: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / "file").write_text("in the way")
     encoded = encode(PAIRS, tokenizer, 128, tmp_path / "file" / "cache")
     assert same(encoded, encode(PAIRS, tokenizer, 128, None))

@@ -10,8 +10,8 @@ from types import ModuleType
 import pytest
 
 import effective_attention
+from helpers.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = Path(effective_attention.__file__).parent / "data" / "sample"
 COLUMNS = {
     "mrpc": ["sentence1", "sentence2", "label", "idx"],
@@ -106,7 +106,9 @@ def test_no_text_is_in_both_splits(task):
 
 def test_no_card_is_in_both_splits_of_any_task():
     pairs = [task for task in COLUMNS if task != "sst2"]
-    train, validation = ({text for task in pairs for row in read(task, split) for text in texts(row)} for split in SPLITS)
+    train, validation = (
+        {text for task in pairs for row in read(task, split) for text in texts(row)} for split in SPLITS
+    )
     assert not train & validation
 
 

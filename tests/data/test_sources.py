@@ -16,14 +16,12 @@ from hydra.utils import instantiate
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from effective_attention.data.annotation.tagging import TaggedText
 from effective_attention.data.sources import Examples, HubSource, LocalSource, SampleSource
-from effective_attention.data.tagging import TaggedText
 from effective_attention.data.tasks import Task
 from effective_attention.errors import UserError
+from helpers.paths import CONF, GLUE, ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
-CONF = ROOT / "conf"
-GLUE = ROOT.parent / "shared" / "data" / "glue"
 PAIRS = [("A cat sat.", "A cat was sitting.", 1), ('He said "no .', "Who knows, really?", 0)]
 MRPC_HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
 
@@ -79,7 +77,8 @@ def refuses(folder: Path, message: str, task: Task = mrpc, split: str = "train")
 
 
 @pytest.mark.parametrize(
-    "name", ["mrpc/validation.csv", "MRPC/dev.csv", "validation.jsonl", "dev.jsonl", "mrpc/dev.parquet", "validation.parquet"]
+    "name",
+    ["mrpc/validation.csv", "MRPC/dev.csv", "validation.jsonl", "dev.jsonl", "mrpc/dev.parquet", "validation.parquet"],
 )
 def test_local_finds_every_layout(tmp_path: Path, name: str) -> None:
     write_columns(tmp_path / name, hub_columns(PAIRS))
@@ -92,7 +91,12 @@ def test_local_finds_every_layout(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("bom", ["", "\ufeff"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_local_reads_classic_tsv(tmp_path: Path, name: str, bom: str, end: str) -> None:
-    content = bom + MRPC_HEADER + "1\t7\t8\tA cat sat.\tA cat was sitting.\n" + '0\t9\t10\tHe said "no .\tWho knows, really?\n\n'
+    content = (
+        bom
+        + MRPC_HEADER
+        + "1\t7\t8\tA cat sat.\tA cat was sitting.\n"
+        + '0\t9\t10\tHe said "no .\tWho knows, really?\n\n'
+    )
     write(tmp_path / name, content.replace("\n", end))
     examples = LocalSource(str(tmp_path)).load(mrpc, "train")
     assert (examples.texts, examples.labels) == ([row[:2] for row in PAIRS], [1, 0])
@@ -164,14 +168,22 @@ def test_local_missing_folder_and_file(tmp_path: Path) -> None:
         tmp_path,
         r"no MRPC/train\.tsv for the train split of task mrpc; looked for train\.tsv, train\.csv, train\.jsonl, train\.parquet",
     )
-    refuses(tmp_path, r"no MRPC/dev\.tsv for the validation split .* validation\.parquet in MRPC/, mrpc/ and", split="validation")
+    refuses(
+        tmp_path,
+        r"no MRPC/dev\.tsv for the validation split .* validation\.parquet in MRPC/, mrpc/ and",
+        split="validation",
+    )
     refuses(tmp_path, r"no MNLI/dev_matched\.tsv for the validation_matched split", task=mnli, split="validation")
 
 
 def test_local_two_files_for_one_split(tmp_path: Path) -> None:
     write_columns(tmp_path / "dev.csv", hub_columns(PAIRS))
     write_columns(tmp_path / "validation.jsonl", hub_columns(PAIRS))
-    refuses(tmp_path, r"two files for the validation split, .*dev\.csv and .*validation\.jsonl; keep one", split="validation")
+    refuses(
+        tmp_path,
+        r"two files for the validation split, .*dev\.csv and .*validation\.jsonl; keep one",
+        split="validation",
+    )
 
 
 @pytest.mark.parametrize("suffix", ["tsv", "csv"])
@@ -197,7 +209,11 @@ def test_local_file_without_examples(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("train.tsv", "Quality\t#1 String\n1\ta\n", r"train\.tsv: missing column '#2 String' \(there are: Quality, #1 String\)"),
+        (
+            "train.tsv",
+            "Quality\t#1 String\n1\ta\n",
+            r"train\.tsv: missing column '#2 String' \(there are: Quality, #1 String\)",
+        ),
         ("train.csv", "text,label\na,1\n", r"missing columns 'sentence1', 'sentence2' \(there are: text, label\)"),
         ("train.csv", "sentence1,sentence2\na,b\n", r"no label column 'label' .* unlabelled split cannot be used"),
         ("train.csv", "label,label,sentence1,sentence2\n", "line 1: a column name appears twice"),
@@ -220,7 +236,11 @@ def test_local_file_without_examples(tmp_path: Path) -> None:
         ("train.jsonl", '{"sentence1": "a"\n', "line 1: not valid JSON .* at column"),
         ("train.jsonl", "[1, 2]\n", "line 1: expected a JSON object with the columns as keys, got list"),
         ("train.jsonl", "[" * 100_000 + "\n", "line 1: not valid JSON"),
-        ("train.jsonl", '{"sentence1": null, "sentence2": "b", "label": 1}', "line 1: 'sentence1' must be a text, got None"),
+        (
+            "train.jsonl",
+            '{"sentence1": null, "sentence2": "b", "label": 1}',
+            "line 1: 'sentence1' must be a text, got None",
+        ),
         ("train.jsonl", '{"sentence1": "\\ud800", "sentence2": "b", "label": 1}', "line 1: .* half a surrogate pair"),
         ("train.tsv", MRPC_HEADER + "1\t2\t3\t\t\n", "line 2: the text in '#1 String' is empty"),
         (
@@ -233,17 +253,29 @@ def test_local_file_without_examples(tmp_path: Path) -> None:
             MRPC_HEADER + "2\t2\t3\ta\tb\n",
             r"line 2: label '2' is not one of not_equivalent \(0\), equivalent \(1\)$",
         ),
-        ("train.tsv", MRPC_HEADER + "-1\t2\t3\ta\tb\n", "line 2: label '-1' is not .*; an unlabelled split cannot be used"),
+        (
+            "train.tsv",
+            MRPC_HEADER + "-1\t2\t3\ta\tb\n",
+            "line 2: label '-1' is not .*; an unlabelled split cannot be used",
+        ),
         ("train.tsv", MRPC_HEADER + "\t2\t3\ta\tb\n", "line 2: label '' is not .*; an unlabelled split cannot be used"),
         ("train.jsonl", '{"sentence1": "a", "sentence2": "b", "label": true}', "label True is not one of"),
         ("train.jsonl", '{"sentence1": "a", "sentence2": "b", "label": NaN}', "label nan is not one of"),
-        ("train.jsonl", '{"sentence1": "a", "sentence2": "b", "label": "' + "x" * 99 + '"}', r"label 'x{56}\.\.\. is not"),
+        (
+            "train.jsonl",
+            '{"sentence1": "a", "sentence2": "b", "label": "' + "x" * 99 + '"}',
+            r"label 'x{56}\.\.\. is not",
+        ),
         (
             "train.tsv",
             MRPC_HEADER.encode() + b"1\t2\t3\ta\tb\n1\t2\t3\tcaf\xe9\tb\n",
             r"line 3: not valid UTF-8 \(byte 0xe9 at position 10\)",
         ),
-        ("train.csv", "sentence1,sentence2,label\n".encode("utf-16"), r"line 1: not valid UTF-8 .* save the file as UTF-8"),
+        (
+            "train.csv",
+            "sentence1,sentence2,label\n".encode("utf-16"),
+            r"line 1: not valid UTF-8 .* save the file as UTF-8",
+        ),
         ("train.parquet", "not parquet at all", r"train\.parquet: not a Parquet file"),
         ("train.parquet", "", r"train\.parquet: not a Parquet file"),
     ],
@@ -309,7 +341,9 @@ def test_a_limit_is_spread_over_the_split() -> None:
 
 
 def test_a_limit_keeps_what_belongs_together_and_needs_no_labels() -> None:
-    (first,), (second,) = words = [(TaggedText((0,), (1,), (tag,), ("",), (0,), ("root",)),) for tag in ("NOUN", "VERB")]
+    (first,), (second,) = words = [
+        (TaggedText((0,), (1,), (tag,), ("",), (0,), ("root",)),) for tag in ("NOUN", "VERB")
+    ]
     examples = Examples([("a",), ("b",), ("c",), ("d",)], None, "here", words=[*words, *words])
     assert examples.spread(2) == Examples([("a",), ("c",)], None, "here", words=[(first,), (first,)])
     assert examples.spread(4).words == [(first,), (second,)] * 2
@@ -419,7 +453,9 @@ def test_hub_labels_in_another_order_are_mapped_by_name(tmp_path: Path) -> None:
 
 
 def test_hub_labels_of_another_task_are_refused(tmp_path: Path) -> None:
-    message = r"mrpc/train: its labels are no, yes, those of task mrpc not_equivalent, equivalent; check data\.source\.path"
+    message = (
+        r"mrpc/train: its labels are no, yes, those of task mrpc not_equivalent, equivalent; check data\.source\.path"
+    )
     with pytest.raises(UserError, match=message):
         hub(tmp_path, PAIRS, ["no", "yes"]).load(mrpc, "train")
 
@@ -444,7 +480,11 @@ def test_hub_wrong_columns_split_name_or_folder(tmp_path: Path) -> None:
         UserError, match=r"missing columns 'question1', 'question2' \(there are: sentence1, sentence2, label, idx\)"
     ):
         HubSource(source.path, name="mrpc", cache_dir=source.cache_dir).load(load_task("qqp"), "train")
-    for options, split in (({}, "nosuch"), ({"name": "nosuch"}, "train"), ({"path": str(tmp_path / "nosuch")}, "train")):
+    for options, split in (
+        ({}, "nosuch"),
+        ({"name": "nosuch"}, "train"),
+        ({"path": str(tmp_path / "nosuch")}, "train"),
+    ):
         broken = HubSource(**({"path": source.path, "cache_dir": source.cache_dir} | options))
         with pytest.raises(UserError, match=r"data=hub: cannot load .*nosuch.*; check data\.source\.path") as caught:
             broken.load(mrpc, split)
@@ -480,15 +520,23 @@ def test_data_files_instantiate(overrides: list[str], expected: type) -> None:
 
 
 def test_data_options_reach_the_source() -> None:
-    options = ["data.source.path=me/glue", "data.source.name=mine", "data.source.revision=v1", "data.skip_broken_rows=true"]
+    options = [
+        "data.source.path=me/glue",
+        "data.source.name=mine",
+        "data.source.revision=v1",
+        "data.skip_broken_rows=true",
+    ]
     source = instantiate(config("+data=hub", *options).data.source)
-    assert (source.path, source.configuration, source.revision, source.skip_broken_rows) == ("me/glue", "mine", "v1", True)
+    assert (source.path, source.configuration, source.revision, source.skip_broken_rows) == (
+        "me/glue",
+        "mine",
+        "v1",
+        True,
+    )
     source = instantiate(config("+data=local", "data.dir=x", "data.skip_broken_rows=true").data.source)
     assert (source.dir, source.skip_broken_rows) == (Path("x"), True)
 
 
 def test_importing_sources_does_not_import_datasets() -> None:
-    program = (
-        "import sys, effective_attention.data.sources; sys.exit(any(m in sys.modules for m in ('datasets', 'torch', 'pyarrow')))"
-    )
+    program = "import sys, effective_attention.data.sources; sys.exit(any(m in sys.modules for m in ('datasets', 'torch', 'pyarrow')))"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,8 @@ from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
 from effective_attention.data.tasks import Task
 from effective_attention.errors import UserError
+from helpers.paths import CONF
 
-CONF = Path(__file__).resolve().parents[2] / "conf"
 NAMES = sorted(path.stem for path in (CONF / "task").glob("*.yaml"))
 
 
@@ -127,7 +126,10 @@ def test_metrics_agree_with_scikit_learn_on_every_degenerate_case(name: str) -> 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"text_columns": ["a", "b", "c"]}, r"task toy: text_columns must name one or two columns, got \['a', 'b', 'c'\]"),
+        (
+            {"text_columns": ["a", "b", "c"]},
+            r"task toy: text_columns must name one or two columns, got \['a', 'b', 'c'\]",
+        ),
         ({"labels": []}, "either labels .* or label_range"),
         ({"label_range": [0.0, 5.0]}, "either labels .* or label_range"),
         ({"labels": ["yes", "yes"]}, "at least two different names"),

@@ -102,7 +102,9 @@ def test_no_bytes_end_in_a_traceback(content: bytes, mrpc: Any, tmp_path: Path) 
     ],
 )
 def test_foreign_torch_files(content: Any, mrpc: Any, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"was not written by this project; train one with `python train\.py task=mrpc`"):
+    with pytest.raises(
+        UserError, match=r"was not written by this project; train one with `python train\.py task=mrpc`"
+    ):
         read_checkpoint(_write(tmp_path / "it.ckpt", content), mrpc)
 
 

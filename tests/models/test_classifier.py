@@ -73,7 +73,12 @@ def echo(make_task: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> Ca
 
 
 def test_cross_entropy_by_hand(echo: Callable[..., SequenceClassifier]) -> None:
-    losses = [math.log(1 + math.exp(-1)), math.log(1 + math.exp(-1)), math.log(1 + math.exp(2)), math.log(1 + math.exp(0.5))]
+    losses = [
+        math.log(1 + math.exp(-1)),
+        math.log(1 + math.exp(-1)),
+        math.log(1 + math.exp(2)),
+        math.log(1 + math.exp(0.5)),
+    ]
     model = echo("mrpc")
     assert model._loss(model({"input_ids": LOGITS}), LABELS).item() == pytest.approx(sum(losses) / 4)
 
@@ -104,7 +109,8 @@ def test_test_metrics_are_named_after_the_attention(echo: Callable[..., Sequence
 def test_regression_metrics_by_hand(echo: Callable[..., SequenceClassifier], tmp_path: Path) -> None:
     model = echo("stsb")
     (metrics,) = trainer(tmp_path).test(model, datamodule=ListData(SCORES, TRUTH), verbose=False)
-    # deviations: scores -1.5 -.5 1.5 .5, truth -1.75 -.75 .25 2.25 → 4.5 / sqrt(5 · 8.75); ranks 1 2 4 3 and 1 2 3 4 → 0.8
+    # deviations: scores -1.5 -.5 1.5 .5, truth -1.75 -.75 .25 2.25 → 4.5 / sqrt(5 · 8.75); ranks 1 2 4 3 and 1 2 3 4 →
+    # 0.8
     assert metrics["test/standard/pearson"] == pytest.approx(4.5 / math.sqrt(5 * 8.75), abs=1e-6)
     assert metrics["test/standard/spearman"] == pytest.approx(0.8, abs=1e-6)
 
@@ -117,7 +123,9 @@ def test_a_second_test_starts_from_nothing(echo: Callable[..., SequenceClassifie
     assert sorted(model.test_logits) == [0, 1]
 
 
-def test_only_the_timed_part_is_timed(echo: Callable[..., SequenceClassifier], tmp_path: Path, monkeypatch: Any) -> None:
+def test_only_the_timed_part_is_timed(
+    echo: Callable[..., SequenceClassifier], tmp_path: Path, monkeypatch: Any
+) -> None:
     """The clock is read when the test starts, after the warm-up, and when it ends."""
     events: list[str] = []
     model = echo("mrpc")
@@ -163,7 +171,9 @@ def test_dropout_is_active_in_training_and_not_in_testing(make_task: Callable[[s
     assert classifier.training
     assert classifier.model.training
     modes: dict[str, set[bool]] = {"fit": set(), "test": set()}
-    classifier.model.register_forward_pre_hook(lambda module, _: modes[stage[0]].add(all(m.training for m in module.modules())))
+    classifier.model.register_forward_pre_hook(
+        lambda module, _: modes[stage[0]].add(all(m.training for m in module.modules()))
+    )
     ids = torch.randint(1000, 2000, (4, 6))
     data, run, stage = ListData(ids, LABELS), trainer(tmp_path, max_epochs=1, limit_val_batches=0), ["fit"]
     run.fit(classifier, datamodule=data)

@@ -43,7 +43,12 @@ def test_embedded_model_is_the_known_one() -> None:
     assert encoder.embedded
     model = encoder.classifier(3)
     config = model.config
-    assert (config.num_hidden_layers, config.num_attention_heads, config.hidden_size, config.num_labels) == (6, 12, 384, 3)
+    assert (config.num_hidden_layers, config.num_attention_heads, config.hidden_size, config.num_labels) == (
+        6,
+        12,
+        384,
+        3,
+    )
     assert len(encoder.tokenizer()) == config.vocab_size
 
 
@@ -195,7 +200,11 @@ def test_weights_of_something_else_are_not_taken_in_silence(
 
     shutil.copytree(tiny_folder, tmp_path, dirs_exist_ok=True)
     weights = load_file(tiny_folder / "model.safetensors")
-    save_file({f"unknown.{name}": tensor for name, tensor in weights.items()}, tmp_path / "model.safetensors", {"format": "pt"})
+    save_file(
+        {f"unknown.{name}": tensor for name, tensor in weights.items()},
+        tmp_path / "model.safetensors",
+        {"format": "pt"},
+    )
     PretrainedEncoder(str(tmp_path)).classifier(2)
     assert f"lacks {len(weights)} of the encoder's weights" in caplog.text
 

@@ -3,7 +3,6 @@
 import csv
 import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,8 +18,9 @@ from effective_attention.models.pattern_net import (
     to_image,
     two_squares,
 )
+from helpers.paths import ROOT
 
-MATERIAL = Path(__file__).resolve().parents[2] / "scripts" / "patterns"
+MATERIAL = ROOT / "scripts" / "patterns"
 
 
 # --- the picture ---
@@ -182,7 +182,10 @@ def test_no_sentence_is_on_both_sides(make_task):
     from effective_attention.data.sources import SampleSource
 
     sources, labels = table("maps.csv"), table("labels.csv")
-    texts = {name: SampleSource().load(make_task(name), "validation").texts for name in {row["task"] for row in sources.values()}}
+    texts = {
+        name: SampleSource().load(make_task(name), "validation").texts
+        for name in {row["task"] for row in sources.values()}
+    }
     sides: dict[str, set[str]] = {"train": set(), "held-out": set()}
     for name, row in sources.items():
         sides[labels[name]["split"]].update(texts[row["task"]][int(row["text"])])

@@ -1,16 +1,19 @@
 """How far apart can two attention maps be that make the model do exactly the same?
 
-Brunner et al. (2020), section 3.3: where a text has more than ``d_head + 1`` tokens, a head's attention can be replaced by
-another one, whose rows are distributions too, with the same output. For one example this constructs such maps, as far from the
-model's as possible (``attention.alternatives``: the paper's step along a null-space direction, and linear programs), says how far
-that is, query by query, as total variation distance from 0 to 1, and puts them into the model: the logits stay as they were.
+Brunner et al. (2020), section 3.3: where a text has more than ``d_head + 1`` tokens, a head's attention can be replaced
+by another one, whose rows are distributions too, with the same output. For one example this constructs such maps, as
+far from the model's as possible (``attention.alternatives``: the paper's step along a null-space direction, and linear
+programs), says how far that is, query by query, as total variation distance from 0 to 1, and puts them into the model:
+the logits stay as they were.
 
-The check could fail: ``control`` takes the same weights away from the same keys as the alternative, but gives all of a row's to
-one random token. It is as far from the model's attention, but not inside the null space, and logits do change.
+The check could fail: ``control`` takes the same weights away from the same keys as the alternative, but gives all of a
+row's to one random token. It is as far from the model's attention, but not inside the null space, and logits do change.
 
-Deviations: the null space is that of ``[V, 1]``, values with their bias, and not of ``[T, 1]``: the two are the same where a
-head's output projection has full row rank (``null_space`` measures it), and what leaves ``V``'s output alone always leaves
-``T``'s. ``effective`` is the exact reading. Heads that are not shown are searched with less effort (one start, two programs a
+Deviations: the null space is that of ``[V, 1]``, values with their bias, and not of ``[T, 1]``: the two are the same
+    where a
+head's output projection has full row rank (``null_space`` measures it), and what leaves ``V``'s output alone always
+leaves ``T``'s. ``effective`` is the exact reading. Heads that are not shown are searched with less effort (one start,
+two programs a
 query: on MiniLM 94 % of the distance that four starts find), so that a whole model takes about a minute.
 """
 
@@ -28,11 +31,11 @@ from rich.console import Console
 from rich.progress import track
 from torch import Tensor
 
-from effective_attention.analyses.base import Analysis, Context, check_example, tidy, whole
+from effective_attention.analyses.common.base import Analysis, Context, check_example, tidy, whole
+from effective_attention.analyses.token_mixing.first_layer import text_inputs
 from effective_attention.attention.alternatives import alternative_maps, bounds, distance
 from effective_attention.attention.replacement import replaced_logits
 from effective_attention.attention.trace import Trace, trace
-from effective_attention.attribution.first_layer import text_inputs
 from effective_attention.errors import UserError
 
 Heads = Literal["all", "shown"]
@@ -40,7 +43,19 @@ SHOWN = ("standard", "alternative", "effective")
 METHODS = ("step", "program")
 PUT_IN = ("alternative", "control")
 SCOPES = ("head", "all")
-_COLUMNS = ["attention", "quantity", "layer", "head", "query", "key", "query_token", "key_token", "method", "scope", "value"]
+_COLUMNS = [
+    "attention",
+    "quantity",
+    "layer",
+    "head",
+    "query",
+    "key",
+    "query_token",
+    "key_token",
+    "method",
+    "scope",
+    "value",
+]
 _COLUMNS += ["examples"]
 _LIGHT = {"starts": 1, "rounds": 2}  # for the heads that are not shown
 _One = TypeVar("_One")
@@ -68,10 +83,11 @@ def control_map(
 class AlternativeAttention(Analysis):
     """Table: attention, quantity, layer, head, query, key, query_token, key_token, method, scope, value, examples.
 
-    Quantities: ``weight`` (the shown head's maps), ``distance`` of each query's alternative by ``method``, ``bound`` that no
-    distance exceeds (shown head), ``freedom`` (dimensions of the null space; 0: there is no alternative), ``output_change`` (of
-    the shown head, relative), ``logit_change`` (largest) and ``probability`` (of the class predicted before), with the shown
-    head replaced and with all heads of all layers at once (``scope``).
+    Quantities: ``weight`` (the shown head's maps), ``distance`` of each query's alternative by ``method``, ``bound``
+        that no
+    distance exceeds (shown head), ``freedom`` (dimensions of the null space; 0: there is no alternative),
+    ``output_change`` (of the shown head, relative), ``logit_change`` (largest) and ``probability`` (of the class
+    predicted before), with the shown head replaced and with all heads of all layers at once (``scope``).
 
     Args:
         context: The model and the split; with ``context.text`` that text is used and the split not read.
@@ -103,7 +119,14 @@ class AlternativeAttention(Analysis):
             raise UserError(f"analysis.alternative_attention.heads must be all or shown, got {heads!r}")
         if not isinstance(bound, bool):
             raise UserError(f"analysis.alternative_attention.bound must be true or false, got {bound!r}")
-        self.example, self.layer, self.head, self.heads, self.starts, self.bound = example, layer, head, heads, starts, bound
+        self.example, self.layer, self.head, self.heads, self.starts, self.bound = (
+            example,
+            layer,
+            head,
+            heads,
+            starts,
+            bound,
+        )
         for name, shape in self._shapes(context.max_length).items():
             self.add_sum(name, *shape)
         self.add_state("ids", torch.zeros(context.max_length, dtype=torch.long), dist_reduce_fx="sum")
@@ -140,8 +163,14 @@ class AlternativeAttention(Analysis):
     def _look(self, seen: Trace) -> dict[str, Tensor]:
         size = int(seen.lengths)
         found = {name: torch.full(shape, torch.nan, dtype=torch.float64) for name, shape in self._shapes(size).items()}
-        maps = torch.stack([torch.stack([layer.attention[0]] * len(PUT_IN)) for layer in seen.layers], dim=1).cpu().double()
-        replaced = torch.zeros(self.context.layers, self.context.heads, dtype=torch.bool)  # maps: (put in, layer, head, ...)
+        maps = (
+            torch.stack([torch.stack([layer.attention[0]] * len(PUT_IN)) for layer in seen.layers], dim=1)
+            .cpu()
+            .double()
+        )
+        replaced = torch.zeros(
+            self.context.layers, self.context.heads, dtype=torch.bool
+        )  # maps: (put in, layer, head, ...)
         generator = np.random.default_rng(self.context.seed)
         for layer, head in _progress(self._searched(), "alternative attention"):
             attention, value, visible = _head(seen, layer, head)
@@ -151,7 +180,9 @@ class AlternativeAttention(Analysis):
             maps[:, layer, head] = torch.from_numpy(np.stack([made.program, control]))
             replaced[layer, head] = True
             found["freedom"][layer, head] = made.freedom
-            found["distance"][:, layer, head] = torch.from_numpy(distance(np.stack([made.step, made.program]), attention[None]))
+            found["distance"][:, layer, head] = torch.from_numpy(
+                distance(np.stack([made.step, made.program]), attention[None])
+            )
         self._add_shown(found, seen, maps)
         self._add_answers(found, seen, maps, replaced)
         return found
@@ -178,12 +209,18 @@ class AlternativeAttention(Analysis):
         only[self.layer, self.head] = True
         scopes = [only, replaced] if self.heads == "all" else [only]
         task, device = self.context.task, seen.logits.device
-        has_classes = seen.logits.ndim == 2 and seen.logits.shape[1] > 1 and not (task is not None and task.is_regression)
+        has_classes = (
+            seen.logits.ndim == 2 and seen.logits.shape[1] > 1 and not (task is not None and task.is_regression)
+        )
         for place, heads in enumerate(scopes):
             logits = [replaced_logits(seen.model, seen.inputs, one.to(device), heads.to(device)) for one in maps]
-            found["logit_change"][:, place] = torch.stack([(one - seen.logits).abs().max() for one in logits]).cpu().double()
+            found["logit_change"][:, place] = (
+                torch.stack([(one - seen.logits).abs().max() for one in logits]).cpu().double()
+            )
             if has_classes:
-                likely = torch.stack([seen.logits, *logits]).double().softmax(dim=-1)[:, 0, int(seen.logits[0].argmax())]
+                likely = (
+                    torch.stack([seen.logits, *logits]).double().softmax(dim=-1)[:, 0, int(seen.logits[0].argmax())]
+                )
                 found["probability"][:, place] = likely.cpu()
 
     # --- the table ---

@@ -1,10 +1,12 @@
 """One example as a graph of attention: which nodes feed which, and what reaches one token from the input.
 
-Abnar & Zuidema (2020), Fig. 1-3. ``raw`` is the graph itself: a layer's attention, heads averaged, without the residual.
-``rollout`` (their Eq. 1) and ``flow`` (maximum flow) add the residual and follow the chosen row's node, in every layer, down to
-the input tokens. As in the paper, flow is normalised per node, so that the row of every layer sums to 1.
+Abnar & Zuidema (2020), Fig. 1-3. ``raw`` is the graph itself: a layer's attention, heads averaged, without the
+residual. ``rollout`` (their Eq. 1) and ``flow`` (maximum flow) add the residual and follow the chosen row's node, in
+every layer, down to the input tokens. As in the paper, flow is normalised per node, so that the row of every layer sums
+to 1.
 
-Deviations: effective attention has negative weights, which a graph cannot have; ``convention`` says what becomes of them, in each
+Deviations: effective attention has negative weights, which a graph cannot have; ``convention`` says what becomes of
+    them, in each
 head before heads are averaged. The example is one of the split, or a text of the user's.
 """
 
@@ -18,12 +20,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from effective_attention.analyses.base import ATTENTIONS, Analysis, Context, check_example, name_tokens, tidy
-from effective_attention.analyses.flow import attention_flow
-from effective_attention.analyses.graph import RESIDUAL, Convention, trace_graph
-from effective_attention.analyses.rollout import attention_rollout
+from effective_attention.analyses.common.base import Analysis, Context, check_example, name_tokens, tidy
 from effective_attention.attention.trace import Trace
+from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.errors import UserError
+from effective_attention.graphs.conventions import RESIDUAL, Convention, trace_graph
+from effective_attention.graphs.flow import attention_flow
+from effective_attention.graphs.rollout import attention_rollout
 
 METHODS = ("raw", "rollout", "flow")
 _COLUMNS = ["attention", "method", "layer", "query", "key", "query_token", "key_token", "value", "convention"]
@@ -56,9 +59,13 @@ def example_graph(trace: Trace, row: int, convention: Convention) -> Float[Tenso
 def check_graph_options(analysis: str, residual: object, convention: object) -> None:
     """The two options of every analysis that builds graphs."""
     if not isinstance(residual, int | float) or isinstance(residual, bool) or not 0 <= residual <= 1:
-        raise UserError(f"analysis.{analysis}.residual must be a number from 0 to 1, got {residual!r}; the paper's is 0.5")
+        raise UserError(
+            f"analysis.{analysis}.residual must be a number from 0 to 1, got {residual!r}; the paper's is 0.5"
+        )
     if convention not in get_args(Convention):
-        raise UserError(f"analysis.{analysis}.convention must be one of {', '.join(get_args(Convention))}, got {convention!r}")
+        raise UserError(
+            f"analysis.{analysis}.convention must be one of {', '.join(get_args(Convention))}, got {convention!r}"
+        )
 
 
 class AttentionGraph(Analysis):
@@ -71,7 +78,8 @@ class AttentionGraph(Analysis):
         example: Which example of the split, counted from 0.
         row: The position whose rollout and flow are wanted; 0 is [CLS].
         residual: Weight of the residual connection, from 0 to 1.
-        convention: What negative weights become: their ``absolute`` value, or 0 (``positive``); rows then sum to 1 again.
+        convention: What negative weights become: their ``absolute`` value, or 0 (``positive``); rows then sum to 1
+            again.
     """
 
     def __init__(
@@ -95,7 +103,9 @@ class AttentionGraph(Analysis):
 
     def _check_row(self, length: int) -> None:
         if not isinstance(self.row, int) or isinstance(self.row, bool) or not 0 <= self.row < length:
-            raise UserError(f"analysis.attention_graph.row must be a token of the text, from 0 to {length - 1}, got {self.row!r}")
+            raise UserError(
+                f"analysis.attention_graph.row must be a token of the text, from 0 to {length - 1}, got {self.row!r}"
+            )
 
     def wants(self, indices: Sequence[int]) -> bool:
         return self.context.text is None and self.example in indices
@@ -125,9 +135,14 @@ class AttentionGraph(Analysis):
         """Of one attention: the whole graph, then the row's rollout and flow."""
         layers, size, _ = graph.shape
         maps = row_maps(graph, self.row, residual=self.residual)
-        shown = {"raw": (graph, range(size))} | {name: (maps[name][:, None], [self.row]) for name in ("rollout", "flow")}
+        shown = {"raw": (graph, range(size))} | {
+            name: (maps[name][:, None], [self.row]) for name in ("rollout", "flow")
+        }
         axes = {"layer": range(layers), "key": range(size)}
         return [
-            tidy(values, {"attention": [attention], "method": [name], "layer": axes["layer"], "query": rows, "key": axes["key"]})
+            tidy(
+                values,
+                {"attention": [attention], "method": [name], "layer": axes["layer"], "query": rows, "key": axes["key"]},
+            )
             for name, (values, rows) in shown.items()
         ]

@@ -1,10 +1,10 @@
 """How much attention goes to [CLS] and [SEP] from all other tokens?
 
-Sun & Marasovic (2021), Fig. 5 and 6: layer x head, averaged over query positions and then over examples. Queries are the real
-tokens that are not themselves the delimiter; an example's attention to [SEP] is the sum over its [SEP] tokens.
+Sun & Marasovic (2021), Fig. 5 and 6: layer x head, averaged over query positions and then over examples. Queries are
+the real tokens that are not themselves the delimiter; an example's attention to [SEP] is the sum over its [SEP] tokens.
 
-Effective weights have no fixed range, so the paper colours them by the smallest and largest of all weights of the task, not only
-those on delimiters: ``scale_min`` and ``scale_max``. Standard weights are probabilities: 0 and 1.
+Effective weights have no fixed range, so the paper colours them by the smallest and largest of all weights of the task,
+not only those on delimiters: ``scale_min`` and ``scale_max``. Standard weights are probabilities: 0 and 1.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from effective_attention.analyses.base import ATTENTIONS, Analysis, Context, mean_over, tidy
-from effective_attention.analyses.tokens import of_kind
+from effective_attention.analyses.common.base import Analysis, Context, mean_over, tidy
+from effective_attention.analyses.common.tokens import of_kind
 from effective_attention.attention.trace import Trace
+from effective_attention.attention.variants import ATTENTIONS
 
 DELIMITERS = ("cls", "sep")
 
@@ -34,7 +35,9 @@ def _places(delimiters: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
     """Where the delimiters are, (batch, place), and what each query's weight on them counts, (batch, delimiter, place, query)."""
     anywhere = delimiters.any(dim=1)
     places = anywhere.int().topk(int(anywhere.sum(dim=-1).max())).indices
-    belongs = delimiters.gather(-1, places[:, None].expand(-1, delimiters.shape[1], -1)).double()  # (batch, delimiter, place)
+    belongs = delimiters.gather(
+        -1, places[:, None].expand(-1, delimiters.shape[1], -1)
+    ).double()  # (batch, delimiter, place)
     queries = (real[:, None] & ~delimiters).double()  # (batch, delimiter, query)
     share = queries / queries.sum(dim=-1, keepdim=True).clamp_min(1)
     return places, belongs[..., None] * share[:, :, None]
@@ -42,7 +45,9 @@ def _places(delimiters: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
 
 def _read(attention: Tensor, places: Tensor, counts: Tensor) -> Tensor:
     """Only the delimiters' columns: reading a few keys is much cheaper than a product with all."""
-    columns = attention.gather(-1, places[:, None, None].expand(*attention.shape[:3], -1))  # (batch, head, query, place)
+    columns = attention.gather(
+        -1, places[:, None, None].expand(*attention.shape[:3], -1)
+    )  # (batch, head, query, place)
     return torch.einsum("bhqp,bdpq->bhd", columns.double(), counts)
 
 

@@ -1,22 +1,25 @@
 """How much attention connects words that depend on one another?
 
-Vig & Belinkov (2019), dependency alignment: the share of a head's attention that connects two tokens of which one depends on the
-other, summed over the split. Here between words, by the rule of ``analyses.words``, special tokens left out: relation ``all``,
-direction ``either``. A word's attention to itself is part of the whole, as in their formula.
+Vig & Belinkov (2019), dependency alignment: the share of a head's attention that connects two tokens of which one
+depends on the other, summed over the split. Here between words, by the rule of ``analyses.words``, special tokens left
+out: relation ``all``, direction ``either``. A word's attention to itself is part of the whole, as in their formula.
 
-Beyond the poster, arc by arc (an arc joins a word and the word it depends on), for ``all`` arcs and for each relation, in both
-directions: ``to_head`` is the row of the dependent, ``from_head`` that of the word it depends on. ``share`` is the weight on the
-partner divided by the row's total, averaged over arcs; ``hits`` is how often the partner is the word with the largest weight, the
-word itself left out (Clark et al. (2019), Table 1; of equal weights that on the first word counts as the largest). A row without
-any weight on other words hits nothing.
+Beyond the poster, arc by arc (an arc joins a word and the word it depends on), for ``all`` arcs and for each relation,
+in both
+directions: ``to_head`` is the row of the dependent, ``from_head`` that of the word it depends on. ``share`` is the
+    weight on the
+partner divided by the row's total, averaged over arcs; ``hits`` is how often the partner is the word with the largest
+weight, the word itself left out (Clark et al. (2019), Table 1; of equal weights that on the first word counts as the
+largest). A row without any weight on other words hits nothing.
 
-A share means little alone: words depend on neighbours. So the same is measured on made-up attention (``baseline``): all weight on
-the ``previous`` word of the input, all on the ``next`` one, or (``random``) the same on every word that may be seen, itself too;
-hits are then those of a random guess among the other words, 1 / (n - 1).
+A share means little alone: words depend on neighbours. So the same is measured on made-up attention (``baseline``): all
+weight on the ``previous`` word of the input, all on the ``next`` one, or (``random``) the same on every word that may
+be seen, itself too; hits are then those of a random guess among the other words, 1 / (n - 1).
 
-Deviations: words, not tokens. Effective attention has negative weights; what they become (``convention``) is decided between
-sub-tokens, before words are made. Rows are not divided by their sums before the split is added up. What is a relation is up to
-the tagger or the treebank; a root has no arc, and a word whose head has no token (cut away) has none either.
+Deviations: words, not tokens. Effective attention has negative weights; what they become (``convention``) is decided
+    between
+sub-tokens, before words are made. Rows are not divided by their sums before the split is added up. What is a relation
+is up to the tagger or the treebank; a root has no arc, and a word whose head has no token (cut away) has none either.
 """
 
 from __future__ import annotations
@@ -26,17 +29,29 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from effective_attention.analyses.base import ATTENTIONS, Analysis, Context, mean_over, tidy, whole
-from effective_attention.analyses.graph import Convention
-from effective_attention.analyses.pairs import check_pair_options, counted, pair_weights
-from effective_attention.analyses.words import Arcs, arcs_of, word_attention, words_of
+from effective_attention.analyses.common.base import Analysis, Context, mean_over, tidy, whole
+from effective_attention.analyses.common.pairs import check_pair_options, counted, pair_weights
+from effective_attention.analyses.common.words import Arcs, arcs_of, word_attention, words_of
 from effective_attention.attention.trace import Trace
+from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.errors import UserError
+from effective_attention.graphs.conventions import Convention
 
 BASELINES = ("previous", "next", "random")
 DIRECTIONS = ("to_head", "from_head")
 STATISTICS = ("share", "hits")
-_COLUMNS = ["attention", "layer", "head", "relation", "direction", "statistic", "value", "count", "baseline", "convention"]
+_COLUMNS = [
+    "attention",
+    "layer",
+    "head",
+    "relation",
+    "direction",
+    "statistic",
+    "value",
+    "count",
+    "baseline",
+    "convention",
+]
 
 
 def arc_statistics(
@@ -108,7 +123,8 @@ def check_relation_options(subtypes: object, least: object) -> None:
 class DependencyAlignment(Analysis):
     """Table: attention, layer, head, relation, direction, statistic, value, count (of arcs), baseline, convention.
 
-    Baselines are rows with attention ``baseline``, layer and head -1, and their name in ``baseline``, which is empty elsewhere.
+    Baselines are rows with attention ``baseline``, layer and head -1, and their name in ``baseline``, which is empty
+    elsewhere.
 
     Args:
         context: The model and the split.
@@ -119,7 +135,9 @@ class DependencyAlignment(Analysis):
 
     needs_tags = True
 
-    def __init__(self, context: Context, *, convention: str = "absolute", subtypes: bool = False, least: int = 50) -> None:
+    def __init__(
+        self, context: Context, *, convention: str = "absolute", subtypes: bool = False, least: int = 50
+    ) -> None:
         super().__init__(context)
         check_pair_options("dependency_alignment", False, convention)
         check_relation_options(subtypes, least)
@@ -144,7 +162,9 @@ class DependencyAlignment(Analysis):
         words = words_of(trace)
         arcs = arcs_of(words)
         relation = self.numbers.to(arcs.relation.device)[arcs.relation]
-        kinds = (relation[:, None] == torch.arange(len(self.relations), device=relation.device)).double()  # (arc, relation)
+        kinds = (
+            relation[:, None] == torch.arange(len(self.relations), device=relation.device)
+        ).double()  # (arc, relation)
         for row, layer in enumerate(trace.layers):
             pairs = counted(trace, special_tokens=False, layer=layer)
             for column, attention in enumerate(ATTENTIONS):

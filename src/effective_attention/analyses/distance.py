@@ -1,15 +1,16 @@
 """Does a head look near or far?
 
-Vig & Belinkov (2019), attention distance: the mean distance, in tokens, between all pairs of query and key of the split, weighted
-by the attention between them: ``sum of w |i - j| / sum of w``, over all examples and pairs. Positions are those of the whole
-input, special tokens included in the counting even where their pairs are left out.
+Vig & Belinkov (2019), attention distance: the mean distance, in tokens, between all pairs of query and key of the
+split, weighted by the attention between them: ``sum of w |i - j| / sum of w``, over all examples and pairs. Positions
+are those of the whole input, special tokens included in the counting even where their pairs are left out.
 
-``even`` is the same for a head that looks at nothing in particular: each query spreads its weight evenly over the keys that
-count. So texts of other lengths can be compared; a head below it looks nearer than chance.
+``even`` is the same for a head that looks at nothing in particular: each query spreads its weight evenly over the keys
+that count. So texts of other lengths can be compared; a head below it looks nearer than chance.
 
-Deviations: the authors' model is causal, here keys on both sides count; special tokens in place of the first token are left out
-(``special_tokens``, see ``analyses.pairs``); effective attention is weighted by the size of its weights or by the positive ones
-(``convention``).
+Deviations: the authors' model is causal, here keys on both sides count; special tokens in place of the first token are
+    left out
+(``special_tokens``, see ``analyses.pairs``); effective attention is weighted by the size of its weights or by the
+positive ones (``convention``).
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from effective_attention.analyses.base import ATTENTIONS, Analysis, Context, tidy
-from effective_attention.analyses.graph import Convention
-from effective_attention.analyses.pairs import check_pair_options, counted, distances, even_weights, pair_weights
+from effective_attention.analyses.common.base import Analysis, Context, tidy
+from effective_attention.analyses.common.pairs import check_pair_options, counted, distances, even_weights, pair_weights
 from effective_attention.attention.trace import Trace
+from effective_attention.attention.variants import ATTENTIONS
+from effective_attention.graphs.conventions import Convention
 
 
 def distance_sums(weights: Float[Tensor, "batch head query key"]) -> Float[Tensor, "head 2"]:
@@ -44,7 +46,8 @@ class Distance(Analysis):
     Args:
         context: The model and the split.
         special_tokens: Whether pairs with [CLS], [SEP] or another special token count.
-        convention: How effective attention's negative weights count: by ``absolute`` value, or not at all (``positive``).
+        convention: How effective attention's negative weights count: by ``absolute`` value, or not at all
+            (``positive``).
     """
 
     def __init__(self, context: Context, *, special_tokens: bool = False, convention: str = "absolute") -> None:

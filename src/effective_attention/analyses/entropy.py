@@ -1,16 +1,17 @@
 """Is a head's attention spread over many tokens or fixed on a few?
 
-Vig & Belinkov (2019), entropy: of each query's distribution over keys, ``- sum of a log a``, in nats, averaged over all queries
-of the split. 0: all weight on one key. The highest possible, the logarithm of the number of keys, depends on the length of the
-text; ``relative`` is the entropy divided by it, row by row: from 0 to 1, whatever the length.
+Vig & Belinkov (2019), entropy: of each query's distribution over keys, ``- sum of a log a``, in nats, averaged over all
+queries of the split. 0: all weight on one key. The highest possible, the logarithm of the number of keys, depends on
+the length of the text; ``relative`` is the entropy divided by it, row by row: from 0 to 1, whatever the length.
 
-**Effective attention is no distribution**: it has negative weights and its rows do not sum to 1. ``convention`` makes it one
-(weights by ``absolute`` size, or the ``positive`` ones only), then rows are divided by their sum. A row without any weight is not
-counted.
+**Effective attention is no distribution**: it has negative weights and its rows do not sum to 1. ``convention`` makes
+it one (weights by ``absolute`` size, or the ``positive`` ones only), then rows are divided by their sum. A row without
+any weight is not counted.
 
-Deviation: here special tokens count, unless ``special_tokens`` says otherwise. The distribution over everything a query sees is
-the point: without [SEP], a head that rests there would be judged by how the last few hundredths of its weight happen to lie. With
-``special_tokens=False`` queries and keys that are special are left out and rows divided by what is left.
+Deviation: here special tokens count, unless ``special_tokens`` says otherwise. The distribution over everything a query
+    sees is
+the point: without [SEP], a head that rests there would be judged by how the last few hundredths of its weight happen to
+lie. With ``special_tokens=False`` queries and keys that are special are left out and rows divided by what is left.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from effective_attention.analyses.base import ATTENTIONS, Analysis, Context, mean_over, tidy
-from effective_attention.analyses.graph import Convention
-from effective_attention.analyses.pairs import check_pair_options, counted, pair_weights
+from effective_attention.analyses.common.base import Analysis, Context, mean_over, tidy
+from effective_attention.analyses.common.pairs import check_pair_options, counted, pair_weights
 from effective_attention.attention.trace import Trace
+from effective_attention.attention.variants import ATTENTIONS
+from effective_attention.graphs.conventions import Convention
 
 STATISTICS = ("entropy", "relative")
 
@@ -37,7 +39,9 @@ def row_entropy(weights: Float[Tensor, "*any query key"]) -> Float[Tensor, "*any
     tensor([0.6931, 0.0000,    nan])
     """
     total = weights.sum(dim=-1)
-    logarithms = weights.clamp_min(torch.finfo(weights.dtype).tiny).log_()  # twice as fast as xlogy; 0 log 0 is 0 either way
+    logarithms = weights.clamp_min(
+        torch.finfo(weights.dtype).tiny
+    ).log_()  # twice as fast as xlogy; 0 log 0 is 0 either way
     return (total.log() - logarithms.mul_(weights).sum(dim=-1) / total).clamp_min(0)
 
 
@@ -65,7 +69,8 @@ class Entropy(Analysis):
     Args:
         context: The model and the split.
         special_tokens: Whether [CLS], [SEP] and other special tokens count, as queries and as keys.
-        convention: How effective attention's negative weights count: by ``absolute`` value, or not at all (``positive``).
+        convention: How effective attention's negative weights count: by ``absolute`` value, or not at all
+            (``positive``).
     """
 
     def __init__(self, context: Context, *, special_tokens: bool = True, convention: str = "absolute") -> None:

@@ -1,14 +1,16 @@
 """Which texts, and which two tokens in them, most strongly induce a head's attention?
 
-Vig & Belinkov (2019), exemplars. Each text of the split stands for itself with its strongest pair, the query and the key with the
-largest weight; a head's exemplars are the texts with the strongest ones. Pairs that count are those of ``analyses.pairs``, and
-whose tokens are far enough apart (``least_distance``: at 1, the default, no token looks at itself).
+Vig & Belinkov (2019), exemplars. Each text of the split stands for itself with its strongest pair, the query and the
+key with the largest weight; a head's exemplars are the texts with the strongest ones. Pairs that count are those of
+``analyses.pairs``, and whose tokens are far enough apart (``least_distance``: at 1, the default, no token looks at
+itself).
 
-Of effective attention the largest **positive** weight counts, so there is no convention for negative ones: a head's output is
-pushed away from what has a negative weight. A text without a positive weight is nobody's exemplar.
+Of effective attention the largest **positive** weight counts, so there is no convention for negative ones: a head's
+output is pushed away from what has a negative weight. A text without a positive weight is nobody's exemplar.
 
-Scores are rounded to six decimals before they are ranked, for the last digits of a weight depend on what else is in its batch.
-Equal scores rank by example, then query, then key: the result is that of sorting everything, in the memory of a few rows.
+Scores are rounded to six decimals before they are ranked, for the last digits of a weight depend on what else is in its
+batch. Equal scores rank by example, then query, then key: the result is that of sorting everything, in the memory of a
+few rows.
 
 With each exemplar comes the whole row of its query, so that the text can be shown with what else the token looks at.
 """
@@ -23,9 +25,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from effective_attention.analyses.base import ATTENTIONS, Analysis, Context, layer_numbers, whole
-from effective_attention.analyses.pairs import check_pair_options, counted, counted_tokens, distances
+from effective_attention.analyses.common.base import Analysis, Context, layer_numbers, whole
+from effective_attention.analyses.common.pairs import check_pair_options, counted, counted_tokens, distances
 from effective_attention.attention.trace import Trace
+from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.errors import UserError
 
 DECIMALS = 6
@@ -50,8 +53,8 @@ def best(found: Mapping[str, Tensor], top: int) -> dict[str, Tensor]:
     """The ``top`` exemplars by score, of equal ones those of the first examples.
 
     Args:
-        found: ``score`` and ``example``, (..., exemplar), and whatever else is known of exemplars, (..., exemplar) or with one
-            axis more.
+        found: ``score`` and ``example``, (..., exemplar), and whatever else is known of exemplars, (..., exemplar) or
+            with one axis more.
         top: How many to keep.
     """
     order = found["example"].argsort(dim=-1, stable=True)
@@ -70,8 +73,8 @@ def _take(value: Tensor, order: Tensor) -> Tensor:
 class Exemplars(Analysis):
     """Table: attention, layer, head, rank, example, query, key, query_token, key_token, score, position, token, value, special.
 
-    One row for each token of an exemplar: ``value`` is the weight from the exemplar's query to the token at ``position``, and
-    ``score`` that to its key, rounded. Ranks count from 0.
+    One row for each token of an exemplar: ``value`` is the weight from the exemplar's query to the token at
+    ``position``, and ``score`` that to its key, rounded. Ranks count from 0.
 
     Args:
         context: The model and the split.
@@ -98,7 +101,9 @@ class Exemplars(Analysis):
             if not whole(number, least):
                 raise UserError(f"analysis.exemplars.{option} must be a whole number, {least} or more, got {number!r}")
         if head != "all" and (not whole(head, 0) or int(head) >= context.heads):
-            raise UserError(f"analysis.exemplars.head must be all or a head from 0 to {context.heads - 1}, got {head!r}")
+            raise UserError(
+                f"analysis.exemplars.head must be all or a head from 0 to {context.heads - 1}, got {head!r}"
+            )
         self.heads = list(range(context.heads)) if head == "all" else [int(head)]
         self.layers = layer_numbers(layer, context.layers, "analysis.exemplars.layer")
         self.top = min(top, context.examples)  # a head has no more than there are texts
@@ -172,7 +177,10 @@ class Exemplars(Analysis):
                 "special": found["special"][places].bool().numpy(),
             }
         )
-        ids = {"token": places, **{f"{name}_token": (*places[:-1], found[name][places[:-1]]) for name in ("query", "key")}}
+        ids = {
+            "token": places,
+            **{f"{name}_token": (*places[:-1], found[name][places[:-1]]) for name in ("query", "key")},
+        }
         for name, where in ids.items():
             table[name] = self.context.tokenizer.convert_ids_to_tokens(found["ids"][where].tolist())
         return table[_COLUMNS]

@@ -1,20 +1,22 @@
 """Which explanation is faithful to the model?
 
-Abnar & Zuidema (2020), Tables 1 to 3: Spearman's correlation of the attention of [CLS] (raw, rolled out, as flow; layer by
-layer) with what tokens are worth by two other measures: how the probability of the correct class changes when a token is blanked,
-and the gradient at the input. Beside them every other method we offer, on the same examples, and on effective attention as well.
+Abnar & Zuidema (2020), Tables 1 to 3: Spearman's correlation of the attention of [CLS] (raw, rolled out, as flow; layer
+by layer) with what tokens are worth by two other measures: how the probability of the correct class changes when a
+token is blanked, and the gradient at the input. Beside them every other method we offer, on the same examples, and on
+effective attention as well.
 
 Agreeing with another estimate is no proof, so two measures ask the model itself (ERASER, DeYoung et al. 2020): how much
-probability is lost without the tokens a method ranks highest (``comprehensiveness``, more is better), and how much with these
-alone (``sufficiency``, less is better), averaged over several shares of tokens. And where the data knows which word decides, as
-the grammar of ``task=agreement`` does, ``subject_first`` is the share of sentences in which it outranks every attractor.
+probability is lost without the tokens a method ranks highest (``comprehensiveness``, more is better), and how much with
+these alone (``sufficiency``, less is better), averaged over several shares of tokens. And where the data knows which
+word decides, as the grammar of ``task=agreement`` does, ``subject_first`` is the share of sentences in which it
+outranks every attractor.
 
-Conventions. The correct class is explained (a regression's score is). Padding is left out of every ranking, and so are delimiters
-unless asked for: the paper's raw attention and rollout differ in the first layer, so [CLS] itself must have been in its ranking.
-Correlations compare absolute scores; erasure takes the tokens that speak for the class first, so signed scores. ``std`` is over
-examples, as in the paper; ``low`` and ``high`` are a 95 % bootstrap interval of the mean. An example that cannot be ranked (one
-word, or the same score for all) is left out of that mean; ``count`` says how many were in. ``milliseconds`` an example come on
-top of the forward pass.
+Conventions. The correct class is explained (a regression's score is). Padding is left out of every ranking, and so are
+delimiters unless asked for: the paper's raw attention and rollout differ in the first layer, so [CLS] itself must have
+been in its ranking. Correlations compare absolute scores; erasure takes the tokens that speak for the class first, so
+signed scores. ``std`` is over examples, as in the paper; ``low`` and ``high`` are a 95 % bootstrap interval of the
+mean. An example that cannot be ranked (one word, or the same score for all) is left out of that mean; ``count`` says
+how many were in. ``milliseconds`` an example come on top of the forward pass.
 """
 
 from __future__ import annotations
@@ -28,19 +30,20 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from effective_attention.analyses.attention_graph import check_graph_options
-from effective_attention.analyses.base import ATTENTIONS, Analysis, Context, check_limit, in_sample, sample, whole
-from effective_attention.analyses.flow import flows
-from effective_attention.analyses.graph import RESIDUAL
-from effective_attention.analyses.ranking import bootstrap, spearman
-from effective_attention.analyses.tokens import of_kind
+from effective_attention.analyses.common.base import Analysis, Context, check_limit, in_sample, sample, whole
+from effective_attention.analyses.common.tokens import of_kind
 from effective_attention.attention.trace import Layer, Trace
-from effective_attention.data.tagging import ROLES
+from effective_attention.attention.variants import ATTENTIONS
+from effective_attention.attributions.erasure import SHARES, How, erasure
+from effective_attention.attributions.integrated_gradients import STEPS
+from effective_attention.attributions.methods import ATTENTION_METHODS, TOKEN_METHODS, Explanation, Settings, explain
+from effective_attention.attributions.perturbations import blank_id
+from effective_attention.attributions.ranking import bootstrap, spearman
+from effective_attention.attributions.request import Asked
+from effective_attention.data.annotation.tagging import ROLES
 from effective_attention.errors import UserError
-from effective_attention.explanations.asked import Asked
-from effective_attention.explanations.erasure import SHARES, How, erasure
-from effective_attention.explanations.integrated_gradients import STEPS
-from effective_attention.explanations.methods import ATTENTION_METHODS, TOKEN_METHODS, Explanation, Settings, explain
-from effective_attention.explanations.variants import blank_id
+from effective_attention.graphs.conventions import RESIDUAL
+from effective_attention.graphs.flow import flows
 
 SUBJECT, ATTRACTOR = ROLES.index("subject"), ROLES.index("attractor")
 RANKED = ("spearman_blank_out", "spearman_gradients", "subject_first")
@@ -57,7 +60,9 @@ class Column(NamedTuple):
     measure: str
 
 
-def subject_first(scores: Float[Tensor, "batch layer key"], role: Int[Tensor, "batch key"]) -> Float[Tensor, "batch layer"]:
+def subject_first(
+    scores: Float[Tensor, "batch layer key"], role: Int[Tensor, "batch key"]
+) -> Float[Tensor, "batch layer"]:
     """1 where the subject's best sub-token outranks every attractor's, else 0; NaN where the example lacks one of them."""
     best = [torch.where((role == which)[:, None], scores, -torch.inf).amax(dim=-1) for which in (SUBJECT, ATTRACTOR)]
     there = torch.isfinite(best[0]) & torch.isfinite(best[1])
@@ -114,7 +119,9 @@ class Faithfulness(Analysis):
         if not bool(chosen.any()):
             return
         if not bool(self.filled.any()):
-            flows(torch.ones(1, self.context.layers, 2, 2) / 2, torch.ones(1, 2, dtype=torch.bool))  # compiled before it is timed
+            flows(
+                torch.ones(1, self.context.layers, 2, 2) / 2, torch.ones(1, 2, dtype=torch.bool)
+            )  # compiled before it is timed
         trace = _only(trace, chosen)
         words = (of_kind(trace, "word") | of_kind(trace, "punctuation")) & trace.mask
         ranked = trace.mask if self.delimiters else words
@@ -127,7 +134,9 @@ class Faithfulness(Analysis):
         self.filled[slots] = 1
 
     def _erased(self, asked: Asked, explanations: list[Explanation], words: Tensor) -> dict[Column, Tensor]:
-        scores = torch.stack([explanation.scores[:, -1].double() for explanation in explanations])  # (method, batch, key)
+        scores = torch.stack(
+            [explanation.scores[:, -1].double() for explanation in explanations]
+        )  # (method, batch, key)
         unknown = self.settings.unknown
         both = erasure(asked, scores, ~words, shares=self.shares, how=self.erase, unk_id=unknown)  # type: ignore[arg-type]
         found = {}
@@ -153,7 +162,13 @@ class Faithfulness(Analysis):
     def _costs(self) -> pd.DataFrame:
         examples = int((self.filled > 0).sum())
         rows = [
-            {"attention": attention, "method": method, "layer": None, "measure": "milliseconds", "value": 1000 * float(spent)}
+            {
+                "attention": attention,
+                "method": method,
+                "layer": None,
+                "measure": "milliseconds",
+                "value": 1000 * float(spent),
+            }
             for (attention, method), spent in zip(_league(), (self.seconds / max(examples, 1)).tolist(), strict=True)
         ]
         return pd.DataFrame(rows).assign(std=float("nan"), low=float("nan"), high=float("nan"), count=examples)
@@ -183,7 +198,9 @@ def _columns(layers: int) -> list[Column]:
 def _ranked(trace: Trace, explanations: list[Explanation], chosen: Bool[Tensor, "batch key"]) -> dict[Column, Tensor]:
     """The measures that compare rankings, (batch,) each."""
     by_name = {
-        explanation.method: explanation.scores[:, 0].abs() for explanation in explanations if explanation.attention is None
+        explanation.method: explanation.scores[:, 0].abs()
+        for explanation in explanations
+        if explanation.attention is None
     }
     role = trace.tokens.get("role", torch.zeros_like(trace.inputs["input_ids"]))
     found = {}
@@ -231,7 +248,10 @@ def _check(context: Context, **options: Any) -> None:
     if context.task is None:
         raise UserError("analysis faithfulness needs a task: it explains the correct answer")
     wanted = {
-        "row": (whole(options["row"], 0) and options["row"] < context.max_length, f"from 0 to {context.max_length - 1}"),
+        "row": (
+            whole(options["row"], 0) and options["row"] < context.max_length,
+            f"from 0 to {context.max_length - 1}",
+        ),
         "steps": (whole(options["steps"], 1), "at least 1"),
         "shares": (_are_shares(options["shares"]), "numbers above 0, up to 1"),
         "erase": (options["erase"] in get_args(How), " or ".join(get_args(How))),

@@ -1,10 +1,11 @@
 """Which heads did finetuning change?
 
-Sun & Marasovic (2021), section 3.3 and Fig. 3, after Kovaleva et al. (2019): cosine similarity of a head's flattened attention
-matrix before and after finetuning, averaged over examples; 1: unchanged. Padding is left out: rows and columns are those of real
-tokens.
+Sun & Marasovic (2021), section 3.3 and Fig. 3, after Kovaleva et al. (2019): cosine similarity of a head's flattened
+attention matrix before and after finetuning, averaged over examples; 1: unchanged. Padding is left out: rows and
+columns are those of real tokens.
 
-The naive equivalent, per example and head: ``cosine_similarity(pretrained[:n, :n].flatten(), finetuned[:n, :n].flatten(), 0)``.
+The naive equivalent, per example and head: ``cosine_similarity(pretrained[:n, :n].flatten(), finetuned[:n,
+:n].flatten(), 0)``.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from effective_attention.analyses.base import ATTENTIONS, Analysis, Context, mean_over, tidy
+from effective_attention.analyses.common.base import Analysis, Context, mean_over, tidy
 from effective_attention.attention.trace import Trace
+from effective_attention.attention.variants import ATTENTIONS
 
 
 def matrix_cosine(
-    one: Float[Tensor, "batch head query key"], other: Float[Tensor, "batch head query key"], queries: Bool[Tensor, "batch query"]
+    one: Float[Tensor, "batch head query key"],
+    other: Float[Tensor, "batch head query key"],
+    queries: Bool[Tensor, "batch query"],
 ) -> Float[Tensor, "batch head"]:
     """Of the flattened matrices, over the chosen rows. Hidden columns must be 0 in both."""
     real = queries[:, None].double()
@@ -41,7 +45,9 @@ class FinetuningShift(Analysis):
 
     def update(self, trace: Trace) -> None:
         if trace.reference is None:
-            raise ValueError("finetuning_shift needs the trace of the pretrained model beside that of the finetuned one")
+            raise ValueError(
+                "finetuning_shift needs the trace of the pretrained model beside that of the finetuned one"
+            )
         for row, (after, before) in enumerate(zip(trace.layers, trace.reference.layers, strict=True)):
             for column, attention in enumerate(ATTENTIONS):
                 pair = after.part(attention), before.part(attention)

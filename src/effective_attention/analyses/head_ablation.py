@@ -1,10 +1,11 @@
 """What does the task's score lose when a head only averages?
 
-Kovaleva et al. (2019), section 4.6: a head's attention is replaced by uniform attention over the tokens it may see, one head at a
-time, then a whole layer at a time, and the task's metric is measured again. A negative ``change`` means the head was of use.
+Kovaleva et al. (2019), section 4.6: a head's attention is replaced by uniform attention over the tokens it may see, one
+head at a time, then a whole layer at a time, and the task's metric is measured again. A negative ``change`` means the
+head was of use.
 
-Every variant is a forward pass of its own, layers x (heads + 1) of them, so by default a random subset of the examples is used;
-``examples`` in the table is the size of the split, ``count`` that of the subset.
+Every variant is a forward pass of its own, layers x (heads + 1) of them, so by default a random subset of the examples
+is used; ``examples`` in the table is the size of the split, ``count`` that of the subset.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, PreTrainedModel
 from transformers.masking_utils import AttentionMaskInterface, eager_mask
 
-from effective_attention.analyses.base import Analysis, Context, check_limit, in_sample, sample
+from effective_attention.analyses.common.base import Analysis, Context, check_limit, in_sample, sample
 from effective_attention.attention.implementations import (
     attention_function,
     eager_function,
@@ -32,7 +33,8 @@ from effective_attention.attention.implementations import (
 from effective_attention.attention.trace import Trace, evaluation_mode, for_model
 from effective_attention.errors import UserError
 
-_ROWS = 32  # variants of examples that run together: one by one they would leave the machine idle, all at once fill its memory
+# variants of examples that run together: one by one they would leave the machine idle, all at once fill its memory
+_ROWS = 32
 
 
 @dataclass
@@ -69,7 +71,11 @@ AttentionMaskInterface.register(uniform_attention.__name__, eager_mask)
 @torch.no_grad()
 def ablated_logits(model: PreTrainedModel, inputs: Mapping[str, Tensor], layer: int, heads: Tensor) -> Tensor:
     """Logits (batch, classes) with the chosen heads (batch, head) of one layer averaging."""
-    with _active(_Ablation(layer, heads)), evaluation_mode(model), attention_function(model, uniform_attention.__name__):
+    with (
+        _active(_Ablation(layer, heads)),
+        evaluation_mode(model),
+        attention_function(model, uniform_attention.__name__),
+    ):
         logits: Tensor = model(**for_model(inputs)).logits
     return logits
 
@@ -122,11 +128,17 @@ class HeadAblation(Analysis):
     def _variants(self, trace: Trace, chosen: Tensor, layer: int) -> Tensor:
         """Logits (head + 1, example, class) with each head, then with all heads, of a layer ablated."""
         count, heads = int(chosen.sum()), self.context.heads
-        patterns = torch.cat([torch.eye(heads, dtype=torch.bool), torch.ones(1, heads, dtype=torch.bool)]).to(chosen.device)
-        inputs = {name: value[chosen].repeat(len(patterns), *[1] * (value.ndim - 1)) for name, value in trace.inputs.items()}
+        patterns = torch.cat([torch.eye(heads, dtype=torch.bool), torch.ones(1, heads, dtype=torch.bool)]).to(
+            chosen.device
+        )
+        inputs = {
+            name: value[chosen].repeat(len(patterns), *[1] * (value.ndim - 1)) for name, value in trace.inputs.items()
+        }
         rows = patterns.repeat_interleave(count, dim=0)  # (variant * example, head)
         logits = [
-            ablated_logits(trace.model, {name: value[start:stop] for name, value in inputs.items()}, layer, rows[start:stop])
+            ablated_logits(
+                trace.model, {name: value[start:stop] for name, value in inputs.items()}, layer, rows[start:stop]
+            )
             for start, stop in ((start, start + _ROWS) for start in range(0, len(rows), _ROWS))
         ]
         return torch.cat(logits).view(len(patterns), count, -1)

@@ -1,6 +1,7 @@
 """One head, one example: standard, effective and null attention as matrices, with the tokens on both axes.
 
-Sun & Marasovic (2021), Fig. 2 and 7; Brunner et al. (2020), Fig. 6. The example is one of the split, or a text of the user's.
+Sun & Marasovic (2021), Fig. 2 and 7; Brunner et al. (2020), Fig. 6. The example is one of the split, or a text of the
+user's.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from effective_attention.analyses.base import Analysis, Context, check_example, layer_numbers, name_tokens, tidy
+from effective_attention.analyses.common.base import Analysis, Context, check_example, layer_numbers, name_tokens, tidy
 from effective_attention.attention.trace import Part, Trace
 from effective_attention.errors import UserError
 
@@ -54,9 +55,12 @@ class Heatmap(Analysis):
         """(part, layer, query, key) and the token ids, without padding."""
         places = trace.mask[row].nonzero()[:, 0]
         matrices = [
-            [trace.layers[layer].part(part)[row, self.head][places][:, places] for layer in self.layers] for part in PARTS
+            [trace.layers[layer].part(part)[row, self.head][places][:, places] for layer in self.layers]
+            for part in PARTS
         ]
-        return torch.stack([torch.stack(layers) for layers in matrices]).double(), trace.inputs["input_ids"][row, places]
+        return torch.stack([torch.stack(layers) for layers in matrices]).double(), trace.inputs["input_ids"][
+            row, places
+        ]
 
     def compute(self) -> pd.DataFrame:
         size = int(self.length)

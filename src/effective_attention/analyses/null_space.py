@@ -6,16 +6,17 @@ Brunner et al. (2020), Eq. 6 and Fig. 1a, per head and measured, not only the bo
 - ``null_mass``: share of attention in the null part, ``||A_null||_F / ||A||_F``;
 - ``pearson``: correlation of all weights of a head, standard against effective, also by length.
 
-All sums run over real queries and keys. The published protocol (Sun & Marasovic 2021) pads to the maximum length first and keeps
-the padding inside the null space. For a random subset of the examples the same quantities are therefore given three times over:
-``exact`` (all examples), ``exact_subset`` and ``padded`` (the same few, in both readings), with the ``output_change`` that the
-padded reading causes. What ``padded`` has beyond ``exact_subset`` is padding.
+All sums run over real queries and keys. The published protocol (Sun & Marasovic 2021) pads to the maximum length first
+and keeps the padding inside the null space. For a random subset of the examples the same quantities are therefore given
+three times over: ``exact`` (all examples), ``exact_subset`` and ``padded`` (the same few, in both readings), with the
+``output_change`` that the padded reading causes. What ``padded`` has beyond ``exact_subset`` is padding.
 
-The paper's null space is that of ``T = E W^V H``, with ``H`` the head's rows of the output projection, ours that of ``V`` alone
-(``E W^V``, with the bias that the model adds). For another random subset ``projected`` therefore gives the same quantities for
-``T = V H``, the ``projection_rank`` of ``H`` and the ``effective_gap`` ``||A_effective(V) - A_effective(T)||_F / ||A||_F``: where
-``H`` has full row rank (``d_head``) the two null spaces are one and the gap is rounding. ``T`` itself, as wide as the model, is
-never made: ``H^T = Q R`` with orthonormal ``Q``, so that ``T = (V R^T) Q^T`` has the left null space of ``V R^T``.
+The paper's null space is that of ``T = E W^V H``, with ``H`` the head's rows of the output projection, ours that of
+``V`` alone (``E W^V``, with the bias that the model adds). For another random subset ``projected`` therefore gives the
+same quantities for ``T = V H``, the ``projection_rank`` of ``H`` and the ``effective_gap`` ``||A_effective(V) -
+A_effective(T)||_F / ||A||_F``: where ``H`` has full row rank (``d_head``) the two null spaces are one and the gap is
+rounding. ``T`` itself, as wide as the model, is never made: ``H^T = Q R`` with orthonormal ``Q``, so that ``T = (V R^T)
+Q^T`` has the left null space of ``V R^T``.
 """
 
 from __future__ import annotations
@@ -27,15 +28,24 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from effective_attention.analyses.base import Analysis, Context, in_sample, mean_over, sample, tidy, whole
+from effective_attention.analyses.common.base import Analysis, Context, in_sample, mean_over, sample, tidy, whole
 from effective_attention.attention.decomposition import decompose
 from effective_attention.attention.trace import Layer, Trace
+from effective_attention.attributions.norms import head_blocks, output_projections
 from effective_attention.errors import UserError
-from effective_attention.explanations.norms import head_blocks, output_projections
 
 log = logging.getLogger(__name__)
 
-QUANTITIES = ("rank", "nullity", "nontrivial", "null_mass", "pearson", "output_change", "projection_rank", "effective_gap")
+QUANTITIES = (
+    "rank",
+    "nullity",
+    "nontrivial",
+    "null_mass",
+    "pearson",
+    "output_change",
+    "projection_rank",
+    "effective_gap",
+)
 _CONSTANT = 1e-6  # of the sum of squares: a variance that float32 cannot tell from 0, so that no correlation is defined
 _RTOL = 8 * torch.finfo(torch.float32).eps  # as ``decompose`` draws the line for values of float32
 READINGS = ("exact", "exact_subset", "padded", "projected")
@@ -92,7 +102,11 @@ def projection_factor(
 
 
 def compare_projected(
-    layer: Layer, mask: Bool[Tensor, "batch key"], chosen: Bool[Tensor, " batch"], factor: Tensor, projection_rank: Tensor
+    layer: Layer,
+    mask: Bool[Tensor, "batch key"],
+    chosen: Bool[Tensor, " batch"],
+    factor: Tensor,
+    projection_rank: Tensor,
 ) -> Float[Tensor, "quantity example head"]:
     """The chosen examples' quantities for ``T = V H``, in the order of ``QUANTITIES``; see ``projection_factor``."""
     real, exact = mask[chosen], layer.exact

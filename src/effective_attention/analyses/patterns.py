@@ -1,10 +1,10 @@
 """Which patterns does attention show: columns, diagonals, blocks, or none?
 
-Sun & Marasovic (2021), Table 2 and Fig. 4, after Kovaleva et al. (2019): a ConvNet sorts random attention maps of a task into
-five classes; the shares under standard and effective attention are compared. Deviations: the same maps are drawn for both
-attentions, so that their difference is not one of sampling; the number drawn varies a little around ``maps`` (``count`` says what
-it was), because each map is drawn by itself, whatever the batches and processes; padding is removed before the split and before
-the picture. The net and what it was trained on: ``models.pattern_net``.
+Sun & Marasovic (2021), Table 2 and Fig. 4, after Kovaleva et al. (2019): a ConvNet sorts random attention maps of a
+task into five classes; the shares under standard and effective attention are compared. Deviations: the same maps are
+drawn for both attentions, so that their difference is not one of sampling; the number drawn varies a little around
+``maps`` (``count`` says what it was), because each map is drawn by itself, whatever the batches and processes; padding
+is removed before the split and before the picture. The net and what it was trained on: ``models.pattern_net``.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from effective_attention.analyses.base import ATTENTIONS, Analysis, Context, drawn, mean_over, tidy
+from effective_attention.analyses.common.base import Analysis, Context, drawn, mean_over, tidy
 from effective_attention.attention.trace import Trace
+from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.errors import UserError
 from effective_attention.models.pattern_net import PATTERNS, classify, load_pattern_net
 

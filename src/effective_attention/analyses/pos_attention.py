@@ -1,15 +1,17 @@
 """Which parts of speech does a head look at, and which look through it?
 
-Vig & Belinkov (2019), part-of-speech heatmaps: of all attention of a head over the split, the share that goes to keys of a tag
-(``to``) and that comes from queries of a tag (``from``). Tags are the universal parts of speech, then ``cls``, ``sep`` and
-``other`` (a token without a word, a special token that is neither). Every sub-token carries its word's tag. The shares of a head
-sum to 1 in each direction; that of a tag which the split does not have is 0.
+Vig & Belinkov (2019), part-of-speech heatmaps: of all attention of a head over the split, the share that goes to keys
+of a tag (``to``) and that comes from queries of a tag (``from``). Tags are the universal parts of speech, then ``cls``,
+``sep`` and ``other`` (a token without a word, a special token that is neither). Every sub-token carries its word's tag.
+The shares of a head sum to 1 in each direction; that of a tag which the split does not have is 0.
 
-Nouns are many, so much attention goes to them anyway. ``even`` is the share if each query spread its weight evenly over the keys
-that count; a head whose share is above it seeks the tag.
+Nouns are many, so much attention goes to them anyway. ``even`` is the share if each query spread its weight evenly over
+the keys that count; a head whose share is above it seeks the tag.
 
-Deviations: special tokens are left out, in place of the authors' first token (``special_tokens``, see ``analyses.pairs``; then
-there are no rows for cls and sep); effective attention counts by the size of its weights, or the positive ones (``convention``).
+Deviations: special tokens are left out, in place of the authors' first token (``special_tokens``, see
+    ``analyses.pairs``; then
+there are no rows for cls and sep); effective attention counts by the size of its weights, or the positive ones
+(``convention``).
 """
 
 from __future__ import annotations
@@ -19,12 +21,19 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from effective_attention.analyses.base import ATTENTIONS, Analysis, Context, tidy
-from effective_attention.analyses.graph import Convention
-from effective_attention.analyses.pairs import check_pair_options, counted, counted_tokens, even_weights, pair_weights
-from effective_attention.analyses.tokens import of_kind
+from effective_attention.analyses.common.base import Analysis, Context, tidy
+from effective_attention.analyses.common.pairs import (
+    check_pair_options,
+    counted,
+    counted_tokens,
+    even_weights,
+    pair_weights,
+)
+from effective_attention.analyses.common.tokens import of_kind
 from effective_attention.attention.trace import Trace
-from effective_attention.data.tagging import UPOS
+from effective_attention.attention.variants import ATTENTIONS
+from effective_attention.data.annotation.tagging import UPOS
+from effective_attention.graphs.conventions import Convention
 
 DIRECTIONS = ("to", "from")
 TAGS = (*UPOS, "cls", "sep", "other")
@@ -61,7 +70,8 @@ class PosAttention(Analysis):
     Args:
         context: The model and the split.
         special_tokens: Whether pairs with [CLS], [SEP] or another special token count.
-        convention: How effective attention's negative weights count: by ``absolute`` value, or not at all (``positive``).
+        convention: How effective attention's negative weights count: by ``absolute`` value, or not at all
+            (``positive``).
     """
 
     needs_tags = True

@@ -1,11 +1,12 @@
 """Which of the persons in a sentence does a masked pronoun look at, and which pronoun does the model expect there?
 
-Abnar & Zuidema (2020), Fig. 4: in "The author talked to Sara about [MASK] book ." a masked language model prefers "his" or "her";
-beside that stands the attention of [MASK] to "author" and to "Sara" in every layer: raw, rollout and flow (normalised to sum 1).
-The attention to a referent is the sum over its sub-tokens. ``relative_probability`` is a candidate's share of what all candidates
-get together, as in the paper.
+Abnar & Zuidema (2020), Fig. 4: in "The author talked to Sara about [MASK] book ." a masked language model prefers "his"
+or "her"; beside that stands the attention of [MASK] to "author" and to "Sara" in every layer: raw, rollout and flow
+(normalised to sum 1). The attention to a referent is the sum over its sub-tokens. ``relative_probability`` is a
+candidate's share of what all candidates get together, as in the paper.
 
-Deviations: effective attention is shown too. A referent that occurs more than once is taken at its first place, with a warning.
+Deviations: effective attention is shown too. A referent that occurs more than once is taken at its first place, with a
+    warning.
 The model is the pretrained one with its masked-language-model head, never the finetuned classifier, so the table's
 ``checkpoint`` is empty; effective attention is read exactly, whatever ``reading`` says.
 """
@@ -24,10 +25,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from effective_attention.analyses.attention_graph import METHODS, check_graph_options, example_graph, row_maps
-from effective_attention.analyses.base import ATTENTIONS, Analysis, Context, tidy
-from effective_attention.analyses.graph import RESIDUAL, Convention
+from effective_attention.analyses.common.base import Analysis, Context, tidy
 from effective_attention.attention.trace import Trace, trace
+from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.errors import UserError
+from effective_attention.graphs.conventions import RESIDUAL, Convention
 
 log = logging.getLogger(__name__)
 _MASK = "[MASK]"
@@ -51,21 +53,29 @@ class Puzzle:
     referents: dict[str, list[int]]
 
 
-def read_puzzle(tokenizer: Any, text: str, candidates: Sequence[str], referents: Sequence[str], *, max_length: int) -> Puzzle:
+def read_puzzle(
+    tokenizer: Any, text: str, candidates: Sequence[str], referents: Sequence[str], *, max_length: int
+) -> Puzzle:
     """Find gap, candidates and referents; the literal [MASK] is read as the tokenizer's mask token.
 
     Raises:
         UserError: Any of them is missing, ambiguous or not to be had.
     """
     if tokenizer.mask_token is None or not tokenizer.is_fast:
-        raise UserError("analysis pronouns needs a fast tokenizer with a mask token; add model=bert_base or model.name=<hub id>")
+        raise UserError(
+            "analysis pronouns needs a fast tokenizer with a mask token; add model=bert_base or model.name=<hub id>"
+        )
     text = text.replace(_MASK, tokenizer.mask_token)
     encoded = tokenizer(text, return_offsets_mapping=True)
     ids, offsets = encoded["input_ids"], encoded.pop("offset_mapping")
     if ids.count(tokenizer.mask_token_id) != 1:
-        raise UserError(f"text must have one {_MASK}, found {ids.count(tokenizer.mask_token_id)}; for example: {_EXAMPLE}")
+        raise UserError(
+            f"text must have one {_MASK}, found {ids.count(tokenizer.mask_token_id)}; for example: {_EXAMPLE}"
+        )
     if len(ids) > max_length:
-        raise UserError(f"text has {len(ids)} tokens, more than data.max_length={max_length}; shorten it, or raise that")
+        raise UserError(
+            f"text has {len(ids)} tokens, more than data.max_length={max_length}; shorten it, or raise that"
+        )
     mask = ids.index(tokenizer.mask_token_id)
     return Puzzle(
         {name: torch.tensor([values]) for name, values in encoded.items()},
@@ -82,7 +92,9 @@ def _entries(tokenizer: Any, text: str, ids: list[int], mask: int, candidates: S
         filled = tokenizer(text.replace(tokenizer.mask_token, word))["input_ids"]
         known = len(filled) == len(ids) and filled[mask] not in tokenizer.all_special_ids
         if not known or filled[:mask] != ids[:mask] or filled[mask + 1 :] != ids[mask + 1 :]:
-            raise UserError(f"candidates: {word!r} is not one entry of the tokenizer's vocabulary; choose a more frequent word")
+            raise UserError(
+                f"candidates: {word!r} is not one entry of the tokenizer's vocabulary; choose a more frequent word"
+            )
         if filled[mask] in found.values():
             raise UserError(f"candidates: {word!r} is the same vocabulary entry as one before it; name each once")
         found[word] = filled[mask]
@@ -114,8 +126,8 @@ def attention_to_referents(
 class Pronouns(Analysis):
     """Table: attention, method, layer, name, quantity, value, then text, convention, reading and checkpoint.
 
-    ``quantity`` is ``attention`` for referents; ``probability`` and ``relative_probability`` for candidates, which have neither
-    attention nor method nor layer.
+    ``quantity`` is ``attention`` for referents; ``probability`` and ``relative_probability`` for candidates, which have
+    neither attention nor method nor layer.
 
     Args:
         context: Its ``masked_lm`` and tokenizer are used, the split is not read.
@@ -123,7 +135,8 @@ class Pronouns(Analysis):
         candidates: Words that may fill the gap, one vocabulary entry each.
         referents: Words of the text, found whatever their case.
         residual: Weight of the residual connection, from 0 to 1.
-        convention: What negative weights become: their ``absolute`` value, or 0 (``positive``); rows then sum to 1 again.
+        convention: What negative weights become: their ``absolute`` value, or 0 (``positive``); rows then sum to 1
+            again.
         text_pair: Not for this analysis.
     """
 
@@ -159,7 +172,12 @@ class Pronouns(Analysis):
     def compute(self) -> pd.DataFrame:
         seen = self._trace()
         weights = attention_to_referents(seen, self.puzzle, residual=self.residual, convention=self.convention)  # type: ignore[arg-type]
-        axes = {"attention": ATTENTIONS, "method": METHODS, "layer": range(weights.shape[2]), "name": list(self.puzzle.referents)}
+        axes = {
+            "attention": ATTENTIONS,
+            "method": METHODS,
+            "layer": range(weights.shape[2]),
+            "name": list(self.puzzle.referents),
+        }
         chances = seen.logits[0, self.puzzle.mask].double().softmax(dim=-1)[list(self.puzzle.candidates.values())]
         both = torch.stack([chances, chances / chances.sum()])
         names = {"quantity": ["probability", "relative_probability"], "name": list(self.puzzle.candidates)}

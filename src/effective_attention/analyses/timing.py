@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import pandas as pd
 
-from effective_attention.analyses.base import Analysis
+from effective_attention.analyses.common.base import Analysis
 from effective_attention.attention.trace import Trace
-from effective_attention.results.paper import paper_ratio
 
 
 class Timing(Analysis):
-    """Table 3. Table: attention, seconds, examples_per_second, ratio to standard, paper_ratio."""
+    """Table 3. Table: attention, seconds, examples_per_second, ratio to standard."""
 
     streams = False
 
@@ -23,8 +22,6 @@ class Timing(Analysis):
     def compute(self) -> pd.DataFrame:
         metrics = self.context.metrics
         kinds = [name.split("/")[1] for name in metrics if name.startswith("test/") and name.endswith("/seconds")]
-        task = self.context.task.name if self.context.task is not None else ""
-        published = paper_ratio(task) or float("nan")
         rows = [
             {
                 "attention": kind,
@@ -32,9 +29,8 @@ class Timing(Analysis):
                 "seconds": metrics[f"test/{kind}/seconds"],
                 "examples_per_second": metrics[f"test/{kind}/examples_per_second"],
                 "ratio": 1.0 if kind == "standard" else metrics.get(f"test/{kind}/seconds_ratio", float("nan")),
-                "paper_ratio": 1.0 if kind == "standard" else published,
             }
             for kind in kinds
         ]
-        columns = ["attention", "reading", "seconds", "examples_per_second", "ratio", "paper_ratio"]
+        columns = ["attention", "reading", "seconds", "examples_per_second", "ratio"]
         return pd.DataFrame(rows, columns=columns)

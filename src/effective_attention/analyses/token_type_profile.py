@@ -1,13 +1,13 @@
 """How much attention goes to [CLS], to [SEP], to periods and commas and to all other tokens, and from which of these?
 
-Brunner et al. (2020), Fig. 1b-c and 5, after Clark et al. (2019), Fig. 2, per layer and head, standard beside effective. Of each
-query the weights on tokens of a type are summed; the sums are averaged over the example's queries (all, or those of one type),
-then over the examples that have such queries. ``share`` is what even attention would give: the mean share of visible tokens that
-are of the type.
+Brunner et al. (2020), Fig. 1b-c and 5, after Clark et al. (2019), Fig. 2, per layer and head, standard beside
+effective. Of each query the weights on tokens of a type are summed; the sums are averaged over the example's queries
+(all, or those of one type), then over the examples that have such queries. ``share`` is what even attention would give:
+the mean share of visible tokens that are of the type.
 
-A period or comma is a token that is exactly that, whatever its tokenizer writes around it; other punctuation is ``other``, as in
-the papers. Special tokens that are neither [CLS] nor [SEP] are ``other`` too. Standard weights of a row sum to 1 over the types,
-effective ones need not.
+A period or comma is a token that is exactly that, whatever its tokenizer writes around it; other punctuation is
+``other``, as in the papers. Special tokens that are neither [CLS] nor [SEP] are ``other`` too. Standard weights of a
+row sum to 1 over the types, effective ones need not.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from effective_attention.analyses.base import ATTENTIONS, Analysis, Context, mean_over, tidy
-from effective_attention.analyses.tokens import of_kind
+from effective_attention.analyses.common.base import Analysis, Context, mean_over, tidy
+from effective_attention.analyses.common.tokens import of_kind
 from effective_attention.attention.trace import Layer, Trace
+from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.errors import UserError
 
 TARGETS = ("cls", "sep", "punctuation", "other")

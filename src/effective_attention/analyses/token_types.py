@@ -1,14 +1,16 @@
 """What does [CLS] attend to: words of which kind, delimiters, punctuation?
 
-Sun & Marasovic (2021), section 3.2 and Fig. 1: the weights of [CLS]'s row in the last layer, per head, averaged over the split. A
-word of several sub-tokens counts by its first one; of several tokens of a type the largest weight counts (their footnote 5).
+Sun & Marasovic (2021), section 3.2 and Fig. 1: the weights of [CLS]'s row in the last layer, per head, averaged over
+the split. A word of several sub-tokens counts by its first one; of several tokens of a type the largest weight counts
+(their footnote 5).
 
-A maximum favours types with many tokens: of ten nouns one will have a large weight by chance. So two more readings are given
-beside the paper's ``largest``: ``mean``, over the tokens of the type, and ``lift``, which is that mean times the number of
-tokens, so that 1 is what attention spread evenly would give. Examples without a token of the type are left out (``count`` says
-how many have one).
+A maximum favours types with many tokens: of ten nouns one will have a large weight by chance. So two more readings are
+given beside the paper's ``largest``: ``mean``, over the tokens of the type, and ``lift``, which is that mean times the
+number of tokens, so that 1 is what attention spread evenly would give. Examples without a token of the type are left
+out (``count`` says how many have one).
 
-Deviation: the paper does not say whether proper nouns are nouns and auxiliaries verbs; here they are, and an option changes it.
+Deviation: the paper does not say whether proper nouns are nouns and auxiliaries verbs; here they are, and an option
+    changes it.
 """
 
 from __future__ import annotations
@@ -20,9 +22,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from effective_attention.analyses.base import ATTENTIONS, Analysis, Context, layer_numbers, mean_over, tidy
-from effective_attention.analyses.tokens import check_tags, of_kind, with_tag
+from effective_attention.analyses.common.base import Analysis, Context, layer_numbers, mean_over, tidy
+from effective_attention.analyses.common.tokens import check_tags, of_kind, with_tag
 from effective_attention.attention.trace import Trace
+from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.errors import UserError
 
 STATISTICS = ("largest", "mean", "lift")

@@ -1,16 +1,18 @@
 """Does a head go by position or by content: how much do its weights differ from input to input?
 
-Vig & Belinkov (2019), variability: ``sum of |a_ij(x) - mean_ij| / (2 sum of a_ij(x))`` over examples x and positions i, j among
-the first ``positions`` tokens (theirs: 10, so that enough examples have every position), where ``mean_ij`` is the mean over the
-examples that have both. 0: the same weights whatever the input, so the head goes by position alone; towards 1: by content alone.
+Vig & Belinkov (2019), variability: ``sum of |a_ij(x) - mean_ij| / (2 sum of a_ij(x))`` over examples x and positions i,
+j among the first ``positions`` tokens (theirs: 10, so that enough examples have every position), where ``mean_ij`` is
+the mean over the examples that have both. 0: the same weights whatever the input, so the head goes by position alone;
+towards 1: by content alone.
 
-A mean absolute deviation cannot be added up batch by batch. So the corner of the matrices is kept for a random sample of
-``examples``, in single precision, and compared at the end.
+A mean absolute deviation cannot be added up batch by batch. So the corner of the matrices is kept for a random sample
+of ``examples``, in single precision, and compared at the end.
 
-Deviations. Their model is causal, so that the row of an early query ends at an early key; an encoder's query sees later keys
-too, of which only the first ``positions`` count. **Effective attention** is compared as it is, with its signs, and divided by the
-sum of its weights' sizes; the value is from 0 to 1 all the same, and no convention is needed. Pairs with a special token are
-left out (``special_tokens``, see ``analyses.pairs``). So is a pair of positions that only one example has, which cannot differ.
+Deviations. Their model is causal, so that the row of an early query ends at an early key; an encoder's query sees later
+keys too, of which only the first ``positions`` count. **Effective attention** is compared as it is, with its signs, and
+divided by the sum of its weights' sizes; the value is from 0 to 1 all the same, and no convention is needed. Pairs with
+a special token are left out (``special_tokens``, see ``analyses.pairs``). So is a pair of positions that only one
+example has, which cannot differ.
 """
 
 from __future__ import annotations
@@ -23,15 +25,18 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from effective_attention.analyses.base import ATTENTIONS, Analysis, Context, check_limit, in_sample, sample, tidy, whole
-from effective_attention.analyses.pairs import check_pair_options, counted_tokens
+from effective_attention.analyses.common.base import Analysis, Context, check_limit, in_sample, sample, tidy, whole
+from effective_attention.analyses.common.pairs import check_pair_options, counted_tokens
 from effective_attention.attention.trace import Trace
+from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.errors import UserError
 
 _LARGEST = 2 * 1024**3  # bytes of state
 
 
-def variability(weights: Float[Tensor, "example *any query key"], there: Bool[Tensor, "example query"]) -> Float[Tensor, "*any"]:
+def variability(
+    weights: Float[Tensor, "example *any query key"], there: Bool[Tensor, "example query"]
+) -> Float[Tensor, "*any"]:
     """How much weights differ from example to example, from 0 to 1; NaN where nothing can be compared.
 
     Args:

@@ -1,20 +1,24 @@
 """Other attention weights with the same output: how far from the model's own can they be?
 
-Brunner et al. (2020), section 3.3. A row ``a`` of attention and any ``p = a + N z`` have the same sum and the same output, when
-the columns of ``N`` span the left null space of ``[V, 1]``; ``p`` is attention again where ``p >= 0``. How far apart the two are
-is measured by their total variation distance ``|p - a|_1 / 2``, the share of the weight that stands elsewhere: from 0 to 1.
+Brunner et al. (2020), section 3.3. A row ``a`` of attention and any ``p = a + N z`` have the same sum and the same
+output, when the columns of ``N`` span the left null space of ``[V, 1]``; ``p`` is attention again where ``p >= 0``. How
+far apart the two are is measured by their total variation distance ``|p - a|_1 / 2``, the share of the weight that
+stands elsewhere: from 0 to 1.
 
-- ``largest_step`` is the paper's construction: a direction in the null space, followed until a weight becomes 0. The paper takes
-  any direction; here towards and away from every key, and away from ``a`` itself, of which the best is kept.
-- ``furthest`` looks for the largest distance of all. That is maximising a convex function, hard in general, so it climbs: for the
-  keys S that are to lose weight, a linear program finds the ``p`` with least weight on S; S becomes the keys that did lose;
-  and again, as long as the distance grows. Each round's distance is at least the last one's. Several starts, the best is kept.
-- ``distance_bound`` is what no alternative can exceed: each weight has a smallest and a largest possible value (two programs a
-  key), ``|p_i - a_i|`` lies under the line between its values at the two, and one more program maximises the sum of the lines.
+- ``largest_step`` is the paper's construction: a direction in the null space, followed until a weight becomes 0. The
+  paper takes any direction; here towards and away from every key, and away from ``a`` itself, of which the best is
+  kept.
+- ``furthest`` looks for the largest distance of all. That is maximising a convex function, hard in general, so it
+  climbs: for the keys S that are to lose weight, a linear program finds the ``p`` with least weight on S; S becomes the
+  keys that did lose; and again, as long as the distance grows. Each round's distance is at least the last one's.
+  Several starts, the best is kept.
+- ``distance_bound`` is what no alternative can exceed: each weight has a smallest and a largest possible value (two
+  programs a key), ``|p_i - a_i|`` lies under the line between its values at the two, and one more program maximises the
+  sum of the lines.
 
 All in double precision on the visible keys only. What counts as 0 among the singular values is much less than in
-``decomposition``, whose line suits float32: here a direction that reaches the output ever so little is not used, so that outputs
-agree to 1e-9.
+``decomposition``, whose line suits float32: here a direction that reaches the output ever so little is not used, so
+that outputs agree to 1e-9.
 
 Notation: key is a visible key; rank is that of ``[V, 1]``; freedom is the dimension of the null space, ``key - rank``.
 """
@@ -34,7 +38,8 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 _RTOL = 1e-10  # of the largest singular value
 _ROUNDING = 1e-9  # how much weight a whole row may lose where rounding left it below 0
 _GAIN = 1e-9  # of distance: less is no progress
-_UNIT = 1e3  # a row's weight as the solver sees it: its tolerance of 1e-7 is then 1e-10, at which it otherwise gives up at times
+# a row's weight as the solver sees it: its tolerance of 1e-7 is then 1e-10, at which it otherwise gives up at times
+_UNIT = 1e3
 
 Row = Float64[np.ndarray, " key"]
 
@@ -75,7 +80,9 @@ def space_of(value: Float64[np.ndarray, "key d_head"]) -> Space:
     return Space(left[:, rank:], left[:, :rank])
 
 
-def distance(weights: Float64[np.ndarray, "*#rows key"], others: Float64[np.ndarray, "*#rows key"]) -> NDArray[np.float64]:
+def distance(
+    weights: Float64[np.ndarray, "*#rows key"], others: Float64[np.ndarray, "*#rows key"]
+) -> NDArray[np.float64]:
     """Total variation distance of each row: the share of the weight that stands elsewhere."""
     return np.asarray(np.abs(weights - others).sum(axis=-1) / 2)
 
@@ -101,8 +108,8 @@ def furthest(
     Args:
         weights: One query's attention, visible keys only, of sum 1.
         space: From ``space_of``.
-        starts: From how many sets of keys to climb: the heaviest key, the keys above the mean, the heaviest that hold half of the
-            weight, what the largest step takes from, then random ones.
+        starts: From how many sets of keys to climb: the heaviest key, the keys above the mean, the heaviest that hold
+            half of the weight, what the largest step takes from, then random ones.
         rounds: How many programs from each start at most; None: as long as the distance grows.
         generator: Of the random sets; None: seeded with 0.
     """

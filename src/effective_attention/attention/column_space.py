@@ -1,11 +1,14 @@
 """The rank of V and an orthonormal basis of its column space, for many small matrices at once.
 
-Values come as (problem, key, d_head), one problem per (batch, head), with the keys that are seen; the others do not count.
+Values come as (problem, key, d_head), one problem per (batch, head), with the keys that are seen; the others do not
+count.
 
-A Gram matrix of the smaller side of ``V`` and its Cholesky factor do the work, in float64, not an SVD, but nothing is taken on
-trust: ``||V||_F ||R||_F``, with ``R`` the inverse of the factor, bounds the condition number from above, and where ``R`` is not
-needed a factorisation of the shifted Gram matrix does. So full rank is *proved* head by head, and what cannot be proved so is
-decided by a float64 SVD.
+A Gram matrix of the smaller side of ``V`` and its Cholesky factor do the work, in float64, not an SVD, but nothing is
+taken on
+trust: ``||V||_F ||R||_F``, with ``R`` the inverse of the factor, bounds the condition number from above, and where
+    ``R`` is not
+needed a factorisation of the shifted Gram matrix does. So full rank is *proved* head by head, and what cannot be proved
+so is decided by a float64 SVD.
 """
 
 from __future__ import annotations
@@ -14,7 +17,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-# The Cholesky route loses about eps64 * condition^2 of orthogonality: 2e-6 at this bound, under which float32 is not hurt.
+# The Cholesky route loses about eps64 * condition^2 of orthogonality: 2e-6 at this bound, under which float32 is not
+# hurt.
 _PROVEN_CONDITION = 1e5
 
 
@@ -33,22 +37,25 @@ def has_full_row_rank(value: Tensor, seen: Tensor, rtol: float) -> Tensor:
         rtol: Singular values up to ``rtol`` times the largest count as zero.
     """
     keys, d_head = value.shape[1:]
-    # V V^T - shift I has a Cholesky factor: then sigma_min^2 > shift - rounding > rtol^2 sigma_max^2, all relative to the trace.
+    # V V^T - shift I has a Cholesky factor: then sigma_min^2 > shift - rounding > rtol^2 sigma_max^2, all relative to
+    # the trace.
     shift = 4 * rtol**2 + (keys + d_head + 8) * torch.finfo(torch.float64).eps / 2
     if value.device.type == "cpu":
-        from effective_attention.compiled.cholesky import independent_rows  # numba takes a second to import
+        from effective_attention.kernels.cholesky import independent_rows  # numba takes a second to import
 
         return independent_rows(_readable(value), seen, shift)
     return _independent_rows_by_torch(value, seen, shift)
 
 
 def _independent_rows_by_torch(value: Tensor, seen: Tensor, shift: float) -> Tensor:
-    """As ``compiled.cholesky.independent_rows``, for any device."""
+    """As ``kernels.cholesky.independent_rows``, for any device."""
     precise = torch.where(seen[:, :, None], value, 0).double()
     gram = precise @ precise.mT  # (problem, key, key)
     diagonal = gram.diagonal(dim1=-2, dim2=-1)
     trace = diagonal.sum(dim=-1, keepdim=True)
-    diagonal.add_(torch.where(seen, -shift * trace, trace.clamp_min(1)))  # unseen keys: a block of their own, far from singular
+    diagonal.add_(
+        torch.where(seen, -shift * trace, trace.clamp_min(1))
+    )  # unseen keys: a block of their own, far from singular
     return (torch.linalg.cholesky_ex(gram)[1] == 0) & (seen.sum(dim=-1) <= value.shape[-1])
 
 
@@ -71,7 +78,9 @@ def column_space(value: Tensor, seen: Tensor, rtol: float, *, whitener: bool = F
     rank = torch.full_like(proven, value.shape[-1], dtype=torch.long)
     if not bool(proven.all()):
         rest = ~proven
-        spare, spare_inverse, rank[rest] = _svd_column_space(torch.where(seen[rest, :, None], value[rest], 0).double(), rtol)
+        spare, spare_inverse, rank[rest] = _svd_column_space(
+            torch.where(seen[rest, :, None], value[rest], 0).double(), rtol
+        )
         basis[rest] = spare.float()
         if whitener:
             inverse[rest] = spare_inverse
@@ -81,14 +90,14 @@ def column_space(value: Tensor, seen: Tensor, rtol: float, *, whitener: bool = F
 def _orthonormal_columns(value: Tensor, seen: Tensor, *, whitener: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Q, R and a bound of the condition number; NaN where V^T V is not positive definite."""
     if value.device.type == "cpu":
-        from effective_attention.compiled.cholesky import orthonormal_columns
+        from effective_attention.kernels.cholesky import orthonormal_columns
 
         return orthonormal_columns(_readable(value), seen, whitener=whitener)
     return _orthonormal_columns_by_torch(value, seen)
 
 
 def _orthonormal_columns_by_torch(value: Tensor, seen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """As ``compiled.cholesky.orthonormal_columns``, for any device; R is always there."""
+    """As ``kernels.cholesky.orthonormal_columns``, for any device; R is always there."""
     precise = torch.where(seen[:, :, None], value, 0).double()
     factor, info = torch.linalg.cholesky_ex(precise.mT @ precise, upper=True)
     factor = torch.where((info == 0)[:, None, None], factor, torch.nan)

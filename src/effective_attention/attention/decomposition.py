@@ -1,27 +1,29 @@
 """What part of an attention matrix can reach the output at all?
 
-One head maps values ``V`` (key x d_head) to ``Z = A V``. Every component of a row of ``A`` that lies in the left null space
-``LN(V) = {x : x V = 0}`` vanishes in that product. Brunner et al. (2020) therefore split
+One head maps values ``V`` (key x d_head) to ``Z = A V``. Every component of a row of ``A`` that lies in the left null
+space ``LN(V) = {x : x V = 0}`` vanishes in that product. Brunner et al. (2020) therefore split
 
-    A = A_effective + A_null,    A_null = projection of each row of A onto LN(V),    A V = A_effective V    (their Eq. 8)
+    A = A_effective + A_null,    A_null = projection of each row of A onto LN(V),    A V = A_effective V    (their Eq.
+    8)
 
 and Sun & Marasovic (2021) analyse ``A_effective``. This module is that split, as tensor maths; it knows nothing of
 transformers.
 
-Notation: batch, head, query, key, d_head (width of a head's values); ``Q`` is an orthonormal basis of the column space of ``V``,
+Notation: batch, head, query, key, d_head (width of a head's values); ``Q`` is an orthonormal basis of the column space
+    of ``V``,
 so that ``A_effective = (A Q) Q^T``. The naive equivalent is ``A @ V @ pinv(V)``.
 
 **Two readings.** ``exact`` (default) removes hidden keys *before* the split: it is a property of the example alone, and
-``A_effective V = A V`` holds to float precision. ``padded`` is the published protocol: the null space is computed with the
-padding rows of ``V`` inside and the padding columns are zeroed afterwards, which changes the output; ``output_change`` says by
-how much.
+``A_effective V = A V`` holds to float precision. ``padded`` is the published protocol: the null space is computed with
+the padding rows of ``V`` inside and the padding columns are zeroed afterwards, which changes the output;
+``output_change`` says by how much.
 
-**Rank.** A singular value counts when it exceeds ``rtol`` times the largest one of the same example and head. The default is
-``8 eps`` of the input type, and of float32 for half precision: rounding leaves a truly deficient float32 ``V`` with ratios near
-1e-7, while real models reach 5e-6 without being deficient, so the line is drawn between.
+**Rank.** A singular value counts when it exceeds ``rtol`` times the largest one of the same example and head. The
+default is ``8 eps`` of the input type, and of float32 for half precision: rounding leaves a truly deficient float32
+``V`` with ratios near 1e-7, while real models reach 5e-6 without being deficient, so the line is drawn between.
 
-**Query-dependent masks** (causal attention): each query's row is split over the keys that this query sees, so effective attention
-never reaches into the future. ``rank`` is then that of all keys seen by any query.
+**Query-dependent masks** (causal attention): each query's row is split over the keys that this query sees, so effective
+attention never reaches into the future. ``rank`` is then that of all keys seen by any query.
 """
 
 from __future__ import annotations
@@ -87,9 +89,10 @@ def decompose(
     Args:
         attention: Attention weights of any floating type. Query and key lengths may differ (cross-attention).
         value: The values the weights are applied to, one set per head.
-        mask: What may be seen: bool, or numbers 0 and 1. (batch, key) for padding; (query, key) or (batch, 1 or head, 1 or query,
-            key) in general, for example causal. None: every key is seen.
-        reading: ``exact`` or ``padded``, see the module's docstring. ``padded`` wants keys already padded to the maximum length.
+        mask: What may be seen: bool, or numbers 0 and 1. (batch, key) for padding; (query, key) or (batch, 1 or head, 1
+            or query, key) in general, for example causal. None: every key is seen.
+        reading: ``exact`` or ``padded``, see the module's docstring. ``padded`` wants keys already padded to the
+            maximum length.
         rtol: Singular values up to ``rtol`` times the largest count as zero.
 
     Returns:
@@ -203,7 +206,9 @@ def _by_query_mask(attention: Tensor, value: Tensor, visible: Tensor, rtol: floa
     _, rank = _by_key_mask(attention[:, :, :1], value, seen, rtol)
     if bool((rank == seen.sum(dim=-1)).all()):
         return attention, rank
-    rows = [_by_key_mask(attention[:, :, q : q + 1], value, visible[:, :, q], rtol)[0] for q in range(attention.shape[2])]
+    rows = [
+        _by_key_mask(attention[:, :, q : q + 1], value, visible[:, :, q], rtol)[0] for q in range(attention.shape[2])
+    ]
     return torch.cat(rows, dim=2), rank
 
 
@@ -236,8 +241,8 @@ def _by_key_mask(
 def _project(attention: Tensor, basis: Tensor, change: Tensor | None, *, overwrite: bool) -> Tensor:
     """(A Q) Q^T in at least float32: Q is orthonormal, so nothing is amplified, however ill-conditioned V is.
 
-    Q was computed without a graph. ``change`` is dV R: 0, but differentiable. Q + dV R, with (Q^T Q)^-1 to first order, has the
-    derivative of the projection.
+    Q was computed without a graph. ``change`` is dV R: 0, but differentiable. Q + dV R, with (Q^T Q)^-1 to first order,
+    has the derivative of the projection.
     """
     dtype, wide = attention.dtype, torch.promote_types(attention.dtype, basis.dtype)
     attention, basis = attention.to(wide), basis.to(wide)

@@ -1,9 +1,10 @@
 """Standard, effective and padded attention as transformers attention functions, and the swap between them.
 
-Why functions and not a forked model: every model that goes through transformers' ``AttentionInterface`` hands its projected
-queries, keys and values to a named function. Registering ours under a name reaches all of them. The weights themselves come from
-the model's *own* eager function, so that whatever a family does differently (position biases, soft caps, grouped queries, sinks)
-is kept; it is handed values of width 0, because the product with the values is ours to take.
+Why functions and not a forked model: every model that goes through transformers' ``AttentionInterface`` hands its
+projected queries, keys and values to a named function. Registering ours under a name reaches all of them. The weights
+themselves come from the model's *own* eager function, so that whatever a family does differently (position biases, soft
+caps, grouped queries, sinks) is kept; it is handed values of width 0, because the product with the values is ours to
+take.
 """
 
 from __future__ import annotations
@@ -35,9 +36,10 @@ class AttentionSwap:
         kind: The attention in force.
         calls: How many times a layer called it.
         heads: How many (example, layer, head) were split.
-        nontrivial: How many of those had a null space, so that effective attention can differ from standard attention at all.
-        output_change: Largest relative change of any head's output, ``||A_effective V - A V|| / ||A V||``; only ``padded`` makes
-            one.
+        nontrivial: How many of those had a null space, so that effective attention can differ from standard attention
+            at all.
+        output_change: Largest relative change of any head's output, ``||A_effective V - A V|| / ||A V||``; only
+            ``padded`` makes one.
         mean_output_change: Its mean over examples, layers and heads.
     """
 
@@ -87,9 +89,9 @@ def use_attention(model: PreTrainedModel, kind: AttentionKind) -> Iterator[Atten
 
     Args:
         model: Any transformers model whose attention goes through the ``AttentionInterface``.
-        kind: ``standard`` (the model's eager attention), ``effective`` (same output, attention without its null part) or
-            ``padded`` (the published protocol; wants inputs padded to the maximum length, and changes the output). Ask
-            ``forward`` for ``output_attentions=True`` to see the weights.
+        kind: ``standard`` (the model's eager attention), ``effective`` (same output, attention without its null part)
+            or ``padded`` (the published protocol; wants inputs padded to the maximum length, and changes the output).
+            Ask ``forward`` for ``output_attentions=True`` to see the weights.
 
     Yields:
         A record of the calls and, for ``padded``, of the change of the output.
@@ -234,7 +236,9 @@ def weights_and_values(
     """The model's own weights, and one set of values per query head; the product of the two is left to the caller."""
     _, weights = eager_function(module)(module, query, key, value[..., :0], attention_mask, **kwargs)
     groups = weights.shape[1] // value.shape[1]  # above 1 under grouped-query attention
-    return weights, value.contiguous() if groups == 1 else value.repeat_interleave(groups, dim=1)  # as products want them
+    return weights, value.contiguous() if groups == 1 else value.repeat_interleave(
+        groups, dim=1
+    )  # as products want them
 
 
 def head_outputs(weights: Tensor, value: Tensor) -> Float[Tensor, "batch query head d_value"]:

@@ -1,8 +1,8 @@
 """One forward pass, everything an analysis asks for: attention, values, masks and hidden states, layer by layer.
 
-Standard and effective attention have the same output, so the model runs once, with its own attention; the effective part is split
-off beside it, when an analysis first asks, and kept for the next one. A trace holds one batch: memory does not grow with the
-dataset.
+Standard and effective attention have the same output, so the model runs once, with its own attention; the effective
+part is split off beside it, when an analysis first asks, and kept for the next one. A trace holds one batch: memory
+does not grow with the dataset.
 
 Notation: batch, head, query, key, d_head; ``width`` is that of the hidden states.
 """
@@ -64,7 +64,9 @@ class Layer:
     @cached_property
     def _parts(self) -> Decomposition:
         return (
-            self.exact if self.reading == "exact" else decompose(self.attention, self.value, self.visible, reading=self.reading)
+            self.exact
+            if self.reading == "exact"
+            else decompose(self.attention, self.value, self.visible, reading=self.reading)
         )
 
     def part(self, name: Part) -> Float[Tensor, "batch head query key"]:
@@ -128,7 +130,9 @@ def traced_attention(
     layers = _RECORDING.get()
     if layers is not None:
         groups = weights.shape[1] // value.shape[1]
-        keys, values = (part.detach().repeat_interleave(groups, dim=1) if groups > 1 else part.detach() for part in (key, value))
+        keys, values = (
+            part.detach().repeat_interleave(groups, dim=1) if groups > 1 else part.detach() for part in (key, value)
+        )
         visible = visible_keys(attention_mask, weights)
         scaling = kwargs.get("scaling")
         layers.append(Layer(weights.detach(), values, visible, query=query.detach(), key=keys, scaling=scaling))

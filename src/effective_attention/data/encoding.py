@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerBase as Tokenizer
 
-from effective_attention.data.cache import read_arrays, write_arrays
+from effective_attention.io import read_arrays, write_arrays
 
 _CHUNK = 10_000  # texts a tokenizer call; bounds its memory
 
@@ -85,7 +85,10 @@ def encoding_key(texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, max_len
     """Hash of the texts, the whole tokenizer and the length: nothing stale can be found under it."""
     digest = hashlib.sha256(f"1|{max_length}|{len(texts)}|{tokenizer.truncation_side}|".encode())
     settings = json.loads(tokenizer.backend_tokenizer.to_str())
-    del settings["truncation"], settings["padding"]  # set by every call: a fresh tokenizer must find what a used one wrote
+    del (
+        settings["truncation"],
+        settings["padding"],
+    )  # set by every call: a fresh tokenizer must find what a used one wrote
     digest.update(json.dumps(settings).encode())
     for text in texts:
         for part in text:

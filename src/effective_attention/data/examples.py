@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from effective_attention.data.annotation.pipelines import TaggedText
 from effective_attention.data.tables import Marks, Row, Table
-from effective_attention.data.tagger.pipelines import TaggedText
 from effective_attention.data.tasks import LABEL, Task
 from effective_attention.errors import UserError
 
@@ -62,8 +62,8 @@ def read_examples(
         task: Decides the columns and the labels.
         source: Passed on to the result.
         renamed: The hub's column name → the table's, for the columns whose names differ.
-        skip_broken_rows: Leave out, and count, rows with the wrong number of columns or an empty text, instead of refusing the
-            table. A wrong label is refused all the same: it means that the table is not this task's.
+        skip_broken_rows: Leave out, and count, rows with the wrong number of columns or an empty text, instead of
+            refusing the table. A wrong label is refused all the same: it means that the table is not this task's.
 
     Raises:
         UserError: A column is missing, a row is broken, a label does not fit, or there is no example at all.

@@ -1,6 +1,7 @@
 """Where examples come from: the embedded sample, the Hugging Face hub, or a folder of the user's.
 
-A source is chosen in the configuration (``data=sample|hub|local``), never guessed; a missing one says which override to add.
+A source is chosen in the configuration (``data=sample|hub|local``), never guessed; a missing one says which override to
+add.
 """
 
 from __future__ import annotations
@@ -90,7 +91,9 @@ class HubSource:
                 "add data=local data.dir=<folder> or data=sample instead, or fetch it where there is a network with "
                 f"load_dataset({self.path!r}, {configuration!r}) and set HF_HOME to that machine's cache folder"
             ) from error
-        except Exception as error:  # the library's errors share no class: wrong name, split or revision, damaged file, full disk
+        except (
+            Exception
+        ) as error:  # the library's errors share no class: wrong name, split or revision, damaged file, full disk
             raise UserError(
                 f"data=hub: cannot load {configuration}/{split} of {self.path} ({first_line(error)}); "
                 f"check {_OPTIONS}, or add data=local data.dir=<folder>"
@@ -124,9 +127,11 @@ class LocalSource:
     """A folder of the user's: the classic GLUE download, or CSV, JSONL or Parquet with the hub's column names.
 
     Args:
-        dir: The GLUE folder (``<dir>/MRPC/train.tsv``), a folder of task folders (``<dir>/mrpc/train.csv``), or the folder with
-            the task's own files (``<dir>/train.tsv``). Both ``validation.*`` and ``dev.*`` are the validation split.
-        skip_broken_rows: Leave out, and count, rows with the wrong number of columns or an empty text (the classic QQP has some).
+        dir: The GLUE folder (``<dir>/MRPC/train.tsv``), a folder of task folders (``<dir>/mrpc/train.csv``), or the
+            folder with the task's own files (``<dir>/train.tsv``). Both ``validation.*`` and ``dev.*`` are the
+            validation split.
+        skip_broken_rows: Leave out, and count, rows with the wrong number of columns or an empty text (the classic QQP
+            has some).
     """
 
     name = "local"
@@ -149,7 +154,9 @@ class LocalSource:
                 skip_broken_rows=self.skip_broken_rows,
             )
         except OSError as error:
-            raise UserError(f"{error.filename or self.dir}: cannot be read ({error.strerror or first_line(error)})") from error
+            raise UserError(
+                f"{error.filename or self.dir}: cannot be read ({error.strerror or first_line(error)})"
+            ) from error
 
 
 def find_file(folder: Path, task: Task, split: str) -> Path:
@@ -160,13 +167,17 @@ def find_file(folder: Path, task: Task, split: str) -> Path:
     """
     if not folder.is_dir():
         problem = "is not a folder" if folder.exists() else "no such folder"
-        raise UserError(f"data.dir={folder}: {problem}; give the one that holds {task.tsv_folder}/train.tsv or train.csv")
+        raise UserError(
+            f"data.dir={folder}: {problem}; give the one that holds {task.tsv_folder}/train.tsv or train.csv"
+        )
     stems = dict.fromkeys((split.replace("validation", "dev"), split))  # GLUE says dev, the hub says validation
     names = [stem + suffix for stem, suffix in product(stems, READERS)]
     for place in (folder / task.tsv_folder, folder / task.name, folder):
         found = [place / name for name in names if (place / name).is_file()]
         if len(found) > 1:
-            raise UserError(f"data.dir={folder}: two files for the {split} split, {found[0]} and {found[1]}; keep one of them")
+            raise UserError(
+                f"data.dir={folder}: two files for the {split} split, {found[0]} and {found[1]}; keep one of them"
+            )
         if found:
             return found[0]
     raise UserError(

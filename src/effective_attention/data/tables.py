@@ -1,7 +1,7 @@
 """TSV, CSV, JSONL and Parquet files as one stream of numbered rows.
 
-Readers only take a file apart; what a row must hold is decided in one place, `effective_attention.data.examples`. All of them
-stream, so a file is held in memory once, as the examples it becomes.
+Readers only take a file apart; what a row must hold is decided in one place, `effective_attention.data.examples`. All
+of them stream, so a file is held in memory once, as the examples it becomes.
 """
 
 from __future__ import annotations
@@ -125,7 +125,9 @@ def _csv_records(path: Path) -> Iterator[tuple[int, list[str]]]:
         except StopIteration:
             return
         except csv.Error as error:
-            raise UserError(f"{path}, line {number}: broken CSV ({error}); quote cells that hold commas or quotes") from error
+            raise UserError(
+                f"{path}, line {number}: broken CSV ({error}); quote cells that hold commas or quotes"
+            ) from error
         if cells:
             yield number, cells
 
@@ -143,7 +145,9 @@ def _with_header(path: Path, lines: Iterator[tuple[int, list[str]]], header: Seq
 
 def _named_row(number: int, cells: list[str], columns: tuple[str, ...]) -> Row:
     if len(cells) != len(columns):
-        return Row(number, {}, f"{len(cells)} column{'s' * (len(cells) != 1)}, expected {len(columns)} ({', '.join(columns)})")
+        return Row(
+            number, {}, f"{len(cells)} column{'s' * (len(cells) != 1)}, expected {len(columns)} ({', '.join(columns)})"
+        )
     return Row(number, dict(zip(columns, cells, strict=True)))
 
 

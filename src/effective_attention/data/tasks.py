@@ -22,23 +22,25 @@ LABEL = "label"
 class Task:
     """One task, built by Hydra from ``conf/task/<name>.yaml``.
 
-    Sequences become tuples and mappings plain dicts, whatever the caller passed, so that ``Task(**task.to_dict()) == task``.
+    Sequences become tuples and mappings plain dicts, whatever the caller passed, so that ``Task(**task.to_dict()) ==
+    task``.
 
     Args:
         name: The hub's configuration name, such as ``mrpc``.
         text_columns: The hub's names of the one or two text columns.
-        metrics: Metric name → its ``_target_`` config, as GLUE defines them. They take predicted class ids (batch,), or scores
-            (batch,) for regression, and the labels. Empty for a task without labels.
+        metrics: Metric name → its ``_target_`` config, as GLUE defines them. They take predicted class ids (batch,), or
+            scores (batch,) for regression, and the labels. Empty for a task without labels.
         main_metric: The metric that chooses the best checkpoint, larger is better; ``None`` for a task without labels.
         tsv_folder: The task's folder in the classic GLUE download, such as ``STS-B``.
         labels: Label names in the order of the hub's ids; empty for a regression task.
-        label_range: Lowest and highest score of a regression task; ``None`` for classification. With neither, there is nothing
-            to learn, only texts to look at.
+        label_range: Lowest and highest score of a regression task; ``None`` for classification. With neither, there is
+            nothing to learn, only texts to look at.
         eval_splits: Labelled splits to evaluate on; the first is what "validation" means.
         tsv_renamed: The hub's column name → the classic TSV file's, for the columns whose names differ.
-        tsv_header: Column names of TSV files that have no header line (CoLA); ``None`` where the first line is the header.
-        loaders: Source's name → ``_target_`` config of a function that loads the task there in its own way; see ``loader``.
-            A task that has any is to be had from these sources only.
+        tsv_header: Column names of TSV files that have no header line (CoLA); ``None`` where the first line is the
+            header.
+        loaders: Source's name → ``_target_`` config of a function that loads the task there in its own way; see
+            ``loader``. A task that has any is to be had from these sources only.
     """
 
     name: str
@@ -132,12 +134,16 @@ def _check(task: Task) -> None:
     if task.is_regression and task.labels:
         raise UserError(f"{place}: give either labels (classification) or label_range (regression), not both")
     if not task.has_labels and (task.metrics or task.main_metric is not None):
-        raise UserError(f"{place}: metrics need either labels (classification) or label_range (regression), got neither")
+        raise UserError(
+            f"{place}: metrics need either labels (classification) or label_range (regression), got neither"
+        )
     if task.labels and (len(task.labels) < 2 or len(set(task.labels)) < len(task.labels)):
         raise UserError(f"{place}: labels must be at least two different names, got {list(task.labels)}")
     if task.label_range is not None and not (len(task.label_range) == 2 and task.label_range[0] < task.label_range[1]):
         raise UserError(f"{place}: label_range must be [lowest, highest], got {list(task.label_range)}")
     if task.has_labels and task.main_metric not in task.metrics:
-        raise UserError(f"{place}: main_metric must be one of its metrics ({', '.join(task.metrics)}), got {task.main_metric!r}")
+        raise UserError(
+            f"{place}: main_metric must be one of its metrics ({', '.join(task.metrics)}), got {task.main_metric!r}"
+        )
     if not task.eval_splits:
         raise UserError(f"{place}: eval_splits must name at least one split, such as [validation]")

@@ -11,9 +11,9 @@ from lightning_fabric.plugins.io.torch_io import TorchCheckpointIO
 
 from effective_attention.data.tasks import Task
 from effective_attention.errors import UserError
+from effective_attention.io import whole_file
 from effective_attention.models.classifier import CHECKPOINT_KEY, SequenceClassifier
 from effective_attention.models.encoders import empty_classifier
-from effective_attention.results.files import whole_file
 
 
 class WholeCheckpointIO(TorchCheckpointIO):
@@ -33,7 +33,9 @@ def find_checkpoint(place: str | Path, option: str) -> Path:
         if candidate.is_file():
             return candidate
     if path.is_dir():
-        raise UserError(f"{option}={place}: the folder has no checkpoints/last.ckpt; name a run directory or a .ckpt file")
+        raise UserError(
+            f"{option}={place}: the folder has no checkpoints/last.ckpt; name a run directory or a .ckpt file"
+        )
     raise UserError(f"{option}={place}: no such file or folder; name a run directory or a .ckpt file")
 
 
@@ -43,10 +45,14 @@ def read_checkpoint(path: Path, task: Task) -> dict[str, Any]:
         with warnings.catch_warnings(action="ignore"):  # about the pickle protocol of a file that is refused anyway
             checkpoint = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # random bytes make the unpickler raise nearly anything
-        raise UserError(f"checkpoint {path} cannot be read: damaged, or not a PyTorch file ({type(error).__name__})") from error
+        raise UserError(
+            f"checkpoint {path} cannot be read: damaged, or not a PyTorch file ({type(error).__name__})"
+        ) from error
     trained_on = _trained_on(checkpoint)
     if trained_on is None:
-        raise UserError(f"checkpoint {path} was not written by this project; train one with `python train.py task={task.name}`")
+        raise UserError(
+            f"checkpoint {path} was not written by this project; train one with `python train.py task={task.name}`"
+        )
     if trained_on != task.name and task.has_labels:
         raise UserError(f"checkpoint {path} was trained on {trained_on}, not on {task.name}; add task={trained_on}")
     return checkpoint
@@ -79,4 +85,6 @@ def check_fits(checkpoint: dict[str, Any], classifier: SequenceClassifier) -> No
     here, there = ({name: tensor.shape for name, tensor in state.items()} for state in states)
     if here != there:
         name = checkpoint[CHECKPOINT_KEY]["encoder"]["name"]
-        raise UserError(f"the checkpoint's model is {name}, whose weights do not fit the one chosen here; choose the same model")
+        raise UserError(
+            f"the checkpoint's model is {name}, whose weights do not fit the one chosen here; choose the same model"
+        )

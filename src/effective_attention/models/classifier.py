@@ -1,7 +1,7 @@
 """The finetuned model: a transformers encoder with a classification or regression head, as a LightningModule.
 
-It knows its task's loss and metrics, its optimiser, and how to say under which attention it is being tested; the attention
-itself is swapped from outside with ``use_attention``.
+It knows its task's loss and metrics, its optimiser, and how to say under which attention it is being tested; the
+attention itself is swapped from outside with ``use_attention``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from transformers import PreTrainedModel, get_linear_schedule_with_warmup
 
 from effective_attention.attention.implementations import AttentionKind, use_attention
 from effective_attention.attention.trace import for_model
-from effective_attention.data.datamodule import Batch
+from effective_attention.data.batches import Batch
 from effective_attention.data.tasks import Task
 
 CHECKPOINT_KEY = "effective_attention"
@@ -92,7 +92,10 @@ class SequenceClassifier(LightningModule):
         optimizer = self.make_optimizer(self.parameters())
         steps = int(self.trainer.estimated_stepping_batches)
         schedule = get_linear_schedule_with_warmup(optimizer, round(self.warmup * steps), steps)
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step", "name": "learning_rate"}}
+        return {
+            "optimizer": optimizer,
+            "lr_scheduler": {"scheduler": schedule, "interval": "step", "name": "learning_rate"},
+        }
 
     # --- test ---
 

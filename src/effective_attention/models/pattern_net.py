@@ -1,15 +1,16 @@
 """Which pattern does an attention map show?  A small ConvNet for the five classes of Kovaleva et al. (2019).
 
-Sun & Marasovic (2021, Table 2) compare the patterns of standard and effective attention with such a net. Its labels and weights
-were never published, so ours were made for this project: maps, guideline, labels and training script are in ``scripts/patterns``,
-the held-out score in ``pattern_net.json`` beside the weights.
+Sun & Marasovic (2021, Table 2) compare the patterns of standard and effective attention with such a net. Its labels and
+weights were never published, so ours were made for this project: maps, guideline, labels and training script are in
+``scripts/patterns``, the held-out score in ``pattern_net.json`` beside the weights.
 
 ``to_image`` is the only way a map becomes what the net sees, in training and afterwards:
 
 1. padding is cut off, rows and columns;
 2. negative weights, which only effective attention has, count as 0: a pattern is where attention goes;
 3. area interpolation to 64 x 64: a pixel is the mean of the weights it covers, whatever the length;
-4. division by the ``_BRIGHTEST``-th largest pixel, cut at 1: a line of 64 pixels fills the scale, a few lonely peaks do not.
+4. division by the ``_BRIGHTEST``-th largest pixel, cut at 1: a line of 64 pixels fills the scale, a few lonely peaks do
+   not.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ def to_image(
         lengths: How many tokens of each map are real, from the first on, at least 2; None: all.
     """
     if attention.ndim != 3 or attention.shape[1] != attention.shape[2] or attention.shape[1] < 2:
-        raise ValueError(f"attention must have shape (map, token, token) with 2 tokens or more, got {tuple(attention.shape)}")
+        raise ValueError(
+            f"attention must have shape (map, token, token) with 2 tokens or more, got {tuple(attention.shape)}"
+        )
     count, tokens, _ = attention.shape
     if lengths is None:
         lengths = torch.full((count,), tokens, device=attention.device)
@@ -64,9 +67,9 @@ def _area_weights(lengths: Tensor, tokens: int) -> Float[Tensor, "map size token
 class ConvNet(nn.Module):
     """Image (map, 1, size, size) → a score per pattern (map, pattern); about 60 000 weights. One member of a ``PatternNet``.
 
-    A pattern is a matter of long thin lines and of areas, which small convolutions see badly. So each pixel is also told how
-    bright its column and its diagonal are as a whole, and the last layers are told the brightest columns, the middle
-    diagonals and how well the map falls into two squares.
+    A pattern is a matter of long thin lines and of areas, which small convolutions see badly. So each pixel is also
+    told how bright its column and its diagonal are as a whole, and the last layers are told the brightest columns, the
+    middle diagonals and how well the map falls into two squares.
     """
 
     _near: Tensor
@@ -90,7 +93,9 @@ class ConvNet(nn.Module):
 
     def forward(self, image: Float[Tensor, "map 1 size size"]) -> Float[Tensor, "map pattern"]:
         column = image.mean(dim=-2, keepdim=True)
-        steady = image.mT.contiguous().kthvalue(SIZE // 3, dim=-1).values[:, :, None]  # bright only if two thirds of a column are
+        steady = (
+            image.mT.contiguous().kthvalue(SIZE // 3, dim=-1).values[:, :, None]
+        )  # bright only if two thirds of a column are
         diagonal = self._diagonals(image)
         views = (image, image.sqrt(), column, steady, diagonal, self._near)
         found = self.features(torch.cat([view.expand_as(image) for view in views], dim=1))  # (map, channel, 4, 4)
@@ -132,7 +137,9 @@ def _top(columns: Tensor) -> Tensor:
 
 def two_squares(image: Float[Tensor, "map 1 size size"]) -> Float[Tensor, "map edge"]:
     """For edges all over the map: log of brightness within the two squares of the diagonal over brightness beside them."""
-    below = nn.functional.pad(image[:, 0].cumsum(-1).cumsum(-2), (1, 0, 1, 0))  # (map, size + 1, size + 1): sum above and left
+    below = nn.functional.pad(
+        image[:, 0].cumsum(-1).cumsum(-2), (1, 0, 1, 0)
+    )  # (map, size + 1, size + 1): sum above and left
     edge = torch.tensor(_EDGES, device=image.device)
     whole, first = below[:, -1:, -1], below[:, edge, edge]
     left, top = below[:, -1, :][:, edge], below[:, :, -1][:, edge]  # all rows, first columns; first rows, all columns
@@ -144,7 +151,9 @@ def two_squares(image: Float[Tensor, "map 1 size size"]) -> Float[Tensor, "map e
 def _step(inputs: int, outputs: int, *, first: bool) -> nn.Sequential:
     """Half the resolution, more channels; the first step takes a wider look at every second pixel, which is the cheapest."""
     if first:
-        return nn.Sequential(nn.Conv2d(inputs, outputs, 5, stride=2, padding=2, bias=False), nn.BatchNorm2d(outputs), nn.ReLU())
+        return nn.Sequential(
+            nn.Conv2d(inputs, outputs, 5, stride=2, padding=2, bias=False), nn.BatchNorm2d(outputs), nn.ReLU()
+        )
     return nn.Sequential(
         nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU(), nn.MaxPool2d(2)
     )
@@ -172,9 +181,15 @@ def pattern_net_facts() -> dict[str, Any]:
 
 @torch.no_grad()
 def classify(
-    net: nn.Module, attention: Float[Tensor, "map query key"], lengths: Int[Tensor, " map"] | None = None, *, batch: int = 256
+    net: nn.Module,
+    attention: Float[Tensor, "map query key"],
+    lengths: Int[Tensor, " map"] | None = None,
+    *,
+    batch: int = 256,
 ) -> Int[Tensor, " map"]:
     """The pattern of each map, as an index into ``PATTERNS``; see ``to_image`` for the arguments."""
-    lengths = torch.full(attention.shape[:1], attention.shape[-1], device=attention.device) if lengths is None else lengths
+    lengths = (
+        torch.full(attention.shape[:1], attention.shape[-1], device=attention.device) if lengths is None else lengths
+    )
     parts = zip(torch.split(attention, batch), torch.split(lengths, batch), strict=True)
     return torch.cat([net(to_image(*part)).argmax(dim=-1) for part in parts])

@@ -1,17 +1,22 @@
 """A grammar that writes sentences up to their verb, and knows whose number the verb must have.
 
-The task is that of Linzen et al. (2016) as Abnar & Zuidema (2020) use it: given *the key to the cabinets*, is the verb singular
-or plural? The sentences are our own: ``opening subject modifiers adverb``, in Linzen's spelling (lower case, commas set apart).
+The task is that of Linzen et al. (2016) as Abnar & Zuidema (2020) use it: given *the key to the cabinets*, is the verb
+singular or plural? The sentences are our own: ``opening subject modifiers adverb``, in Linzen's spelling (lower case,
+commas set apart).
 
-* An opening goes before three subjects in four, nearly always with a noun of its own, so that the first noun is often not the
+* An opening goes before three subjects in four, nearly always with a noun of its own, so that the first noun is often
+not the
   subject: *near the cabinets ,* | *when the boys left ,* | *the teacher said that* | *the boys laughed and*.
-* Modifiers stand between subject and verb: prepositional phrases, coordinated ones, relative clauses, participles, asides. Each
-  noun in them either agrees with the subject (a companion) or does not (an attractor); the caller says how many of each.
-* Only nouns show number. Determiners go with both numbers, and other verbs are in the past tense, which English does not
+* Modifiers stand between subject and verb: prepositional phrases, coordinated ones, relative clauses, participles,
+asides. Each
+  noun in them either agrees with the subject (a companion) or does not (an attractor); the caller says how many of
+  each.
+* Only nouns show number. Determiners go with both numbers, and other verbs are in the past tense, which English does
+not
   inflect. So the answer hangs on one word, and to find it is to parse.
 
-The package's docstring tells what a model could exploit. Sentences depend on the seed alone, not on machine or Python: the only
-thing drawn on is ``random.Random.random``, whose sequence Python promises to keep.
+The package's docstring tells what a model could exploit. Sentences depend on the seed alone, not on machine or Python:
+the only thing drawn on is ``random.Random.random``, whose sequence Python promises to keep.
 """
 
 from __future__ import annotations
@@ -82,7 +87,9 @@ def generate(count: int, *, seed: int) -> list[Sentence]:
     draw = Draw(seed)
     found: dict[tuple[str, ...], Sentence] = {}
     while len(found) < count:
-        for plural, attractors in draw.shuffled([(plural, number) for plural in (False, True) for number in ATTRACTORS]):
+        for plural, attractors in draw.shuffled(
+            [(plural, number) for plural in (False, True) for number in ATTRACTORS]
+        ):
             size = len(found)
             while len(found) == size:  # a sentence that was there already is drawn anew
                 sentence = write_sentence(draw, plural=plural, attractors=attractors, companions=draw.one(_COMPANIONS))

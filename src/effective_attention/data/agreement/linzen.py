@@ -8,13 +8,16 @@ test        ``linzen_test.tsv``      likewise                                  l
 train       ``linzen_filtered.tsv``  ``verb`` beside ``inflected_verb``        none
 ==========  =======================  ========================================  =====================================
 
-The input is the words before ``verb_idx``, which counts from 0, blanks between words, as ``subj_idx`` does (checked for every
-row: the word there must be the verb, or its tag where a rare word was replaced by that). No file says where attractors stand.
+The input is the words before ``verb_idx``, which counts from 0, blanks between words, as ``subj_idx`` does (checked for
+every
+row: the word there must be the verb, or its tag where a rare word was replaced by that). No file says where attractors
+    stand.
 
-There is no training file of Linzen et al. here. All of ``linzen_filtered.tsv`` takes its place: the two forms of a verb tell
-which is singular (*is* | *are*, or the one with the *s*), except in 4 of its 7 489 rows, which are refused, or left out with
-``data.skip_broken_rows=true``. It keeps rare words where the other two have tags, three in four of its verbs follow an
-attractor, and 22 of the 5 000 development and test sentences are in it too (compared word by word, a tag standing for any word).
+There is no training file of Linzen et al. here. All of ``linzen_filtered.tsv`` takes its place: the two forms of a verb
+tell which is singular (*is* | *are*, or the one with the *s*), except in 4 of its 7 489 rows, which are refused, or
+left out with ``data.skip_broken_rows=true``. It keeps rare words where the other two have tags, three in four of its
+verbs follow an attractor, and 22 of the 5 000 development and test sentences are in it too (compared word by word, a
+tag standing for any word).
 """
 
 from __future__ import annotations
@@ -54,7 +57,9 @@ def load(task: Task, split: str, *, dir: Path, skip_broken_rows: bool = False) -
     missing = [column for column in (*_SHARED, *own) if column not in (table.columns or ())]
     if missing:
         there = ", ".join(table.columns or ())
-        raise UserError(f"{path}: missing column{'s' * (len(missing) > 1)} {', '.join(map(repr, missing))} (there are: {there})")
+        raise UserError(
+            f"{path}: missing column{'s' * (len(missing) > 1)} {', '.join(map(repr, missing))} (there are: {there})"
+        )
     rows = _converted(table.rows, _from_forms if filtered else _from_tag)
     made = Table(place=table.place, rows=rows, columns=("sentence", LABEL), unit=table.unit)
     return read_examples(made, task, source=f"file {path}", skip_broken_rows=skip_broken_rows)
@@ -67,8 +72,12 @@ def _find(folder: Path, task: Task, split: str) -> Path:
         if (place / _FILES[split]).is_file():
             return place / _FILES[split]
     instead = "take data=sample for that split" if split != "train" else "train with data=sample instead"
-    problem = "no such folder" if not folder.exists() else f"no {_FILES[split]} for the {split} split of task {task.name}"
-    raise UserError(f"data.dir={folder}: {problem}; give the folder that holds {', '.join(_FILES.values())}, or {instead}")
+    problem = (
+        "no such folder" if not folder.exists() else f"no {_FILES[split]} for the {split} split of task {task.name}"
+    )
+    raise UserError(
+        f"data.dir={folder}: {problem}; give the folder that holds {', '.join(_FILES.values())}, or {instead}"
+    )
 
 
 def _converted(rows: Iterator[Row], label_of: Callable[[Cells], str]) -> Iterator[Row]:
@@ -98,13 +107,17 @@ def _index(cells: Cells, column: str, end: int) -> int:
     least = 1 if column == "verb_idx" else 0
     value = cells[column]
     if not value.isdecimal() or not least <= int(value) < end:
-        raise _UnreadableError(f"{column} must be a whole number from {least} to {end - 1} (words count from 0), got {value!r}")
+        raise _UnreadableError(
+            f"{column} must be a whole number from {least} to {end - 1} (words count from 0), got {value!r}"
+        )
     return int(value)
 
 
 def _check_verb(word: str, cells: Cells) -> None:
     if word.lower() != cells["verb"].lower() and word != cells.get("verb_pos"):
-        raise _UnreadableError(f"word {cells['verb_idx']} is {word!r}, not the verb {cells['verb']!r} (words count from 0)")
+        raise _UnreadableError(
+            f"word {cells['verb_idx']} is {word!r}, not the verb {cells['verb']!r} (words count from 0)"
+        )
 
 
 def _from_tag(cells: Cells) -> str:

@@ -33,7 +33,9 @@ ADJECTIVES = _phrases(
     "old | new | small | large | red | green | famous | young | strange | quiet | heavy | expensive | local | broken | "
     "beautiful | tall | clever | lonely | grumpy | shiny"
 )
-PREPOSITIONS = _phrases("near | behind | beside | with | from | next to | in front of | across from | above | below | for | of")
+PREPOSITIONS = _phrases(
+    "near | behind | beside | with | from | next to | in front of | across from | above | below | for | of"
+)
 TRANSITIVE = _phrases(
     "liked | found | saw | admired | needed | watched | remembered | followed | bought | lost | praised | forgot | "
     "ignored | described"
@@ -43,4 +45,6 @@ INTRANSITIVE = _phrases("left | laughed | slept | waited | arrived | smiled | di
 REPORTING = _phrases("said | thought | believed | knew | claimed | explained | noticed")
 SUBORDINATORS = _phrases("when | after | because | although | before | while")
 ADVERBS = _phrases("often | usually | still | always | probably | never | rarely | clearly | sometimes | hardly ever")
-PHRASES = _phrases("today , | in fact , | of course , | as a rule , | i think that | we hope that | it seems that | for once ,")
+PHRASES = _phrases(
+    "today , | in fact , | of course , | as a rule , | i think that | we hope that | it seems that | for once ,"
+)

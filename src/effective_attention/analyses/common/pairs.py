@@ -1,0 +1,89 @@
+"""Which pairs of a query and a key count, and how much does each weigh?
+
+The analyses of Vig & Belinkov (2019) are averages over all pairs of tokens. A pair counts where both tokens are real
+(no padding) and the query may see the key (a causal or a local mask hides some, from layer to layer perhaps different
+ones).
+
+**Special tokens.** The authors leave attention to the first token out, where heads of their model rest that find
+nothing to look at. In an encoder that is what [CLS] and [SEP] are for, so ``special_tokens=False`` leaves out every
+pair in which the query or the key is special. The first token of a model without special tokens stays in.
+
+**Negative weights.** Effective attention has them, and an average cannot be weighted by them. ``convention`` is that of
+``analyses.graph``: ``absolute`` takes their size, ``positive`` drops them. Rows are not divided by their sum: a row of
+which little reaches the output has little say. Standard attention is not negative anyway.
+"""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from effective_attention.attention.trace import Layer, Part, Trace
+from effective_attention.data.annotation.tagging import KINDS
+from effective_attention.errors import UserError
+from effective_attention.graphs.conventions import Convention, unsigned
+
+SPECIAL = tuple(KINDS.index(kind) for kind in ("cls", "sep", "other special"))
+
+
+def check_pair_options(analysis: str, special_tokens: object, convention: object = "absolute") -> None:
+    """The options that the analyses of pairs share."""
+    if not isinstance(special_tokens, bool):
+        raise UserError(f"analysis.{analysis}.special_tokens must be true or false, got {special_tokens!r}")
+    if convention not in get_args(Convention):
+        raise UserError(
+            f"analysis.{analysis}.convention must be one of {', '.join(get_args(Convention))}, got {convention!r}"
+        )
+
+
+def counted_tokens(trace: Trace, *, special_tokens: bool) -> Bool[Tensor, "batch key"]:
+    """Real tokens, with or without [CLS], [SEP] and other special ones."""
+    if special_tokens:
+        return trace.mask
+    kinds = torch.tensor(SPECIAL, device=trace.mask.device)
+    return trace.mask & ~torch.isin(trace.tokens["kind"], kinds)
+
+
+def counted(trace: Trace, *, special_tokens: bool, layer: Layer | None = None) -> Bool[Tensor, "batch query key"]:
+    """The pairs that count: both tokens do, and the query may see the key.
+
+    Args:
+        trace: A batch.
+        special_tokens: Whether pairs with a special token count.
+        layer: Whose mask says what may be seen; None: what is seen in some layer counts.
+    """
+    tokens = counted_tokens(trace, special_tokens=special_tokens)
+    pairs = tokens[:, :, None] & tokens[:, None, :]
+    masks = [each.visible for each in (trace.layers if layer is None else (layer,))]
+    seen = [
+        mask[:, 0] for mask in masks if mask is not None
+    ]  # no model that we know hides different keys from its heads
+    if len(seen) < len(masks):  # some layer hides nothing
+        return pairs
+    return pairs & torch.stack([mask.expand(pairs.shape) for mask in seen]).any(dim=0)
+
+
+def pair_weights(
+    layer: Layer, attention: Part, pairs: Bool[Tensor, "batch query key"], convention: Convention = "absolute"
+) -> Float[Tensor, "batch head query key"]:
+    """Each head's weights, float64, not negative, 0 on the pairs that do not count."""
+    weights = layer.part(attention) * pairs[:, None].double()
+    return weights if attention == "standard" else unsigned(weights, convention)
+
+
+def even_weights(pairs: Bool[Tensor, "batch query key"]) -> Float[Tensor, "batch query key"]:
+    """A head that looks at nothing in particular: each query has the same weight on each key that counts, in sum 1."""
+    return pairs.double() / pairs.sum(dim=-1, keepdim=True).clamp_min(1)
+
+
+def distances(size: int, device: torch.device) -> Int[Tensor, "query key"]:
+    """How many tokens query and key are apart in the whole input.
+
+    >>> distances(3, torch.device("cpu"))[0]
+    tensor([0, 1, 2])
+    """
+    places = torch.arange(size, device=device)
+    return (places[:, None] - places).abs()

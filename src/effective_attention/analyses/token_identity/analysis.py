@@ -1,0 +1,183 @@
+"""Is a hidden token still the word it came from, and which words around it can be told from it?
+
+Brunner et al. (2020), section 4 and appendix B. A map is trained from hidden tokens e_i^l back to input tokens x_i, and
+a token is identified where the nearest input token of its text to its image is its own: the *token identifiability
+rate*. Here x_i is what the first layer reads (token, segment and position embeddings, added and normalised); layer 0 is
+the first layer's output. See ``identity.units`` for the experiments, ``identity.folds`` for the splits by text,
+``identity.maps`` for the training.
+
+``baseline`` is the rate of guessing, the mean of 1/n over tested tokens; ``epochs`` and ``seconds`` are the training's;
+``examples`` is how many texts took part.
+
+Deviations. The paper names the L2 distance as a loss: we take its square, which the closed form minimises too.
+``solver=ridge`` is that closed form (for cosine a surrogate, see ``identity.ridge``); the paper's Adam is the default.
+70/15/15 cannot be cut ten times without overlap; ``identity.folds`` says how ours are. The map that is tested on other
+layers is that of the first fold.
+
+The hidden states of the split are written to disk once, and each finished unit of work is kept, so that a run that is
+killed goes on where it was; the states are deleted in the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from rich.progress import Progress
+
+from effective_attention.analyses.common.base import Analysis, Context, check_limit, sample
+from effective_attention.analyses.token_identity.maps import Training
+from effective_attention.analyses.token_identity.options import EXPERIMENTS, check_choice, check_numbers, check_texts
+from effective_attention.analyses.token_identity.states import States
+from effective_attention.analyses.token_identity.units import Unit, Workshop
+from effective_attention.attention.trace import Trace
+from effective_attention.errors import UserError
+from effective_attention.io import PartStore, check_disk
+from effective_attention.processes import rank_and_world, wait_for_others
+
+_VERSION = 1  # of what a unit finds; another number, and nothing kept is taken for it
+COLUMNS = (
+    *("experiment", "map", "distance", "solver", "layer", "tested_layer", "offset", "fold", "part"),
+    *("value", "baseline", "tokens", "epochs", "seconds", "examples"),
+)
+
+
+class TokenIdentity(Analysis):
+    """Table: the columns above, one row per unit, fold, tested layer and part; ``epochs`` is missing where nothing was trained.
+
+    Args:
+        context: The model and the split.
+        experiments: Some of ``input``, ``transfer``, ``previous``, ``neighbours``.
+        maps: Some of ``naive``, ``linear``, ``mlp``.
+        distances: Some of ``cosine``, ``l2``; each is the loss and the distance of the lookup.
+        solver: Of the linear map, ``adam`` or ``ridge``.
+        compare_ridge: Under Adam, the closed form of the linear map as well, for ``input``.
+        folds: Of ``input``.
+        other_maps: Of ``previous`` and ``neighbours``; None: as ``maps``.
+        other_solver: Likewise; None: as ``solver``.
+        other_folds: Likewise.
+        neighbours: How far away, each to both sides.
+        layers: ``all``, or a list of layers whose output is mapped.
+        limit: How many random examples; None: all.
+        learning_rate: Of Adam.
+        batch_size: Tokens a step.
+        hidden_size: Of the MLP.
+        patience: Epochs without a better validation loss before training stops.
+        max_epochs: Training stops then in any case.
+        keep_states: Leave the hidden states on disk.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        *,
+        experiments: Sequence[str] = ("input", "transfer", "previous", "neighbours"),
+        maps: Sequence[str] = ("naive", "linear", "mlp"),
+        distances: Sequence[str] = ("cosine", "l2"),
+        solver: str = "adam",
+        compare_ridge: bool = True,
+        folds: int = 10,
+        other_maps: Sequence[str] | None = None,
+        other_solver: str | None = None,
+        other_folds: int = 1,
+        neighbours: Sequence[int] = (1, 2, 3),
+        layers: Any = "all",
+        limit: int | None = None,
+        learning_rate: float = 1e-4,
+        batch_size: int = 256,
+        hidden_size: int = 1000,
+        patience: int = 20,
+        max_epochs: int = 1000,
+        keep_states: bool = False,
+    ) -> None:
+        super().__init__(context)
+        if context.lengths is None:
+            raise ValueError("token_identity needs context.lengths, the number of tokens of each example")
+        choice = {"experiments": experiments, "maps": maps, "distances": distances, "layers": layers, "solver": solver}
+        places = {"compare_ridge": compare_ridge, "folds": folds, "neighbours": neighbours}
+        others = {"other_maps": other_maps, "other_solver": other_solver, "other_folds": other_folds}
+        numbers = {"batch_size": batch_size, "hidden_size": hidden_size, "patience": patience, "max_epochs": max_epochs}
+        self.chosen = check_choice(context.layers, **choice, **places, **others)
+        check_numbers(learning_rate=learning_rate, keep_states=keep_states, **numbers)
+        check_limit("analysis.token_identity.limit", limit)
+        self.texts = sample(context, limit).nonzero()[:, 0].numpy()
+        check_texts(self.chosen, self.texts, context.lengths, context.seed)
+        self.training, self.keep_states = Training(learning_rate, **numbers), keep_states
+        self.kept, self.states = self._kept(), self._states(context)
+        self.finished = all(self.kept.read(unit.name) is not None for unit in self.chosen.units())
+        if not self.finished:
+            missing = np.setdiff1d(self.texts, self.states.there().nonzero()[0])
+            check_disk("analysis.token_identity", self.states.folder, self.states.bytes_of(missing))
+
+    def _kept(self) -> PartStore:
+        """Where finished units are; which units are wanted is no part of the folder's name, so that more can be added later."""
+        facts = {**asdict(self.training), "texts": len(self.texts), "seed": self.context.seed, "version": _VERSION}
+        return PartStore(None if self.context.folder is None else self.context.folder("token_identity", facts))
+
+    def _states(self, context: Context) -> States:
+        folder = None if context.folder is None else context.folder("token_identity_states", {})
+        return States(folder, context.layers + 1, context.lengths, context.width)  # type: ignore[arg-type]
+
+    def wants(self, indices: Sequence[int]) -> bool:
+        """Whether some of the examples take part and have not been written yet."""
+        return not self.finished and bool((np.isin(indices, self.texts) & ~self.states.there()[list(indices)]).any())
+
+    def update(self, trace: Trace) -> None:
+        there, found = self.states.there(), {}
+        for row, text in enumerate(trace.inputs["index"].tolist()):
+            if text in self.texts and not there[text]:
+                found[text] = torch.stack([hidden[row, trace.mask[row]] for hidden in trace.hidden])
+        if found:
+            self.states.write(found)
+
+    def compute(self) -> pd.DataFrame:
+        wait_for_others()
+        missing = [unit for unit in self.chosen.units() if self.kept.read(unit.name) is None]
+        if missing:
+            self._check_states()
+        wait_for_others()  # before the first unit is finished, so that all agree on what is missing
+        rank, world = rank_and_world()
+        self._do(missing[rank::world], shown=rank == 0)
+        wait_for_others()
+        table = self._table()
+        wait_for_others()
+        if rank == 0 and not self.keep_states:
+            self.states.delete()
+        return table
+
+    def _check_states(self) -> None:
+        missing = np.setdiff1d(self.texts, self.states.there().nonzero()[0])
+        if len(missing):
+            raise UserError(f"analysis.token_identity: the states of {len(missing)} examples (the first is {missing[0]}) are not "
+                            f"in {self.states.path.parent}; start again; all processes must share data.token_cache")  # fmt: skip
+
+    def _do(self, units: list[Unit], *, shown: bool) -> None:
+        device = self.device if self.device.type == "cuda" else torch.device("cpu")  # where double precision is
+        workshop = Workshop(self.states, self.texts, self.training, self.context.seed, device)
+        with Progress(transient=True, disable=not shown or not units) as progress:
+            bar = progress.add_task("token identity", total=len(units))
+            for unit in units:
+                progress.update(bar, description=f"token identity: {unit.name}")
+                self.kept.write(unit.name, workshop.do(unit))
+                progress.advance(bar)
+
+    def _table(self) -> pd.DataFrame:
+        parts = []
+        for unit in self.chosen.units():
+            found = self.kept.read(unit.name)
+            if found is None:
+                raise UserError(f"analysis.token_identity: {self.kept.path(unit.name)} is not there, or damaged; start again, "
+                                f"with a data.token_cache that all processes share")  # fmt: skip
+            facts = {name: getattr(unit, name) for name in ("map", "distance", "solver", "layer", "offset", "fold")}
+            rows = pd.DataFrame(found).assign(**facts)
+            parts.append(rows[[self.chosen.shows(unit, experiment) for experiment in rows["experiment"]]])
+        table = pd.concat(parts, ignore_index=True).assign(examples=len(self.texts))
+        whole = ["layer", "tested_layer", "offset", "fold", "tokens", "epochs"]
+        table[whole] = table[whole].astype("Int64")
+        table["epochs"] = table["epochs"].mask(table["solver"] != "adam")
+        order = table["experiment"].map(EXPERIMENTS.index).sort_values(kind="stable").index
+        return table.loc[order, list(COLUMNS)].reset_index(drop=True)

@@ -1,0 +1,221 @@
+"""How much of a hidden token still comes from its own word, and what from which neighbours?
+
+Brunner et al. (2020), section 5 and appendix C, D.2: hidden token attribution. The contribution of input token i to the
+hidden embedding of token j in layer l is ``c_ij^l = ||de_j^l/dx_i|| / sum_k ||de_j^l/dx_k||`` (Eq. 11). ``x_i`` is what
+the first layer
+reads: token, segment and position embeddings added up, after the embeddings' LayerNorm where there is one. Layers are
+    counted
+from 0: layer 0 is the first layer's output.
+
+The table holds, by ``quantity`` (see ``attribution.statistics`` for each): ``own`` (c_jj; Fig. 3a and, by part of
+speech, 26-37), ``not_largest`` (Fig. 3b), ``neighbour`` (Fig. 4a), ``offset`` (Fig. 4b), ``cls`` (Fig. 18), ``word``
+(Fig. 19-25: one token of one text through the layers) and ``error``.
+
+Deviations. The norms are estimated from some random directions, which costs a small part of the exact ones; ``error``
+is the estimate's own mean relative standard error, and ``directions=exact`` has none. By default a random sample of the
+split is used. Parts of speech are universal ones, not the Penn Treebank's. Each finished text is kept, so that a run
+that is killed goes on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Int
+from numpy import ndarray
+
+from effective_attention.analyses.common.base import Analysis, Context, check_example, check_limit, sample, whole
+from effective_attention.analyses.token_mixing.jacobian import contributions
+from effective_attention.analyses.token_mixing.statistics import CLS, SEP, Text, all_statistics, word_context
+from effective_attention.attention.trace import Trace
+from effective_attention.data.annotation.tagging import KINDS, UPOS
+from effective_attention.errors import UserError
+from effective_attention.io import PartStore, check_disk
+from effective_attention.processes import gather, wait_for_others
+
+DIRECTIONS = 28
+"""Within 3 % of the exact contributions on MRPC with MiniLM, whose long texts need the most; ``benchmarks/token_mixing.py``."""
+COLUMNS = (
+    *("quantity", "layer", "statistic", "tag", "group", "offset", "centre", "query", "key", "token", "value", "count"),
+    "examples",
+)
+_WHOLE = ("layer", "offset", "query", "key", "count")
+_VERSION = 1  # of what a part holds; another number, and nothing kept is taken for it
+Part = Mapping[str, Any]
+
+
+def tag_names(kind: Int[ndarray, " key"], upos: Int[ndarray, " key"]) -> ndarray:
+    """Each token's tag: [CLS], [SEP], its word's part of speech, or nothing."""
+    special = {KINDS.index("cls"): CLS, KINDS.index("sep"): SEP}
+    names = [special.get(int(one), UPOS[tag] if tag >= 0 else "") for one, tag in zip(kind, upos, strict=True)]
+    return np.array(names, dtype=np.str_)
+
+
+def find_word(choice: int | str, ids: Sequence[int], tokenizer: Any) -> int | None:
+    """Where a token is: by its place, as the tokenizer writes it, or as a word, of which it is the first token.
+
+    Of several the first; None: it is not there.
+    """
+    if isinstance(choice, int):
+        return choice if 0 <= choice < len(ids) else None
+    tokens = tokenizer.convert_ids_to_tokens(list(ids))
+    if choice in tokens:
+        return int(tokens.index(choice))
+    for written in (choice, f" {choice}"):  # byte-level tokenizers tell a word after a space from one without
+        wanted = tokenizer(written, add_special_tokens=False)["input_ids"]
+        for place in range(len(ids) - len(wanted) + 1) if wanted else ():
+            if list(ids[place : place + len(wanted)]) == wanted:
+                return place
+    return None
+
+
+class TokenMixing(Analysis):
+    """Table: the columns above, missing where they do not apply; one value per row.
+
+    Args:
+        context: The model and the split; with ``context.text`` only that text is looked at, and its word.
+        limit: How many random examples; None: all.
+        directions: How many random directions at each token, 2 or more; ``exact``, or no fewer than the hidden states
+            are wide: all.
+        example: Which example of the split the word is in, counted from 0.
+        word: The token whose context is followed: its place, counted from 0, or what is written there (its first
+            occurrence).
+    """
+
+    needs_tags: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        context: Context,
+        *,
+        limit: int | None = 100,
+        directions: int | str = DIRECTIONS,
+        example: int = 0,
+        word: int | str = 1,
+    ) -> None:
+        super().__init__(context)
+        check_limit("analysis.token_mixing.limit", limit)
+        check_example("analysis.token_mixing.example", example, context)
+        _check_directions(directions)
+        self.directions = None if directions == "exact" or int(directions) >= context.width else int(directions)
+        self.example, self.word = example, word
+        self._check_word()
+        self.sample = sample(context, limit).nonzero()[:, 0].tolist() if context.text is None else []
+        self.needed = sorted({*self.sample, *([example] if context.text is None else [])})
+        self._check_disk()
+
+    # --- before any work ---
+
+    def _check_word(self) -> None:
+        if not isinstance(self.word, int | str) or isinstance(self.word, bool):
+            raise UserError(
+                f"analysis.token_mixing.word must be a token's place or what is written there, got {self.word!r}"
+            )
+        text = self.context.text
+        if text is not None:
+            self._place(text.inputs["input_ids"][0][text.mask[0]].tolist())
+        elif self.context.token_ids is not None:
+            self._place(self.context.token_ids(self.example))
+
+    def _place(self, ids: Sequence[int]) -> int:
+        """Of the chosen word in these tokens."""
+        place = find_word(self.word, ids, self.context.tokenizer)
+        if place is None:
+            tokens = " ".join(self.context.tokenizer.convert_ids_to_tokens(list(ids)))
+            raise UserError(
+                f"analysis.token_mixing.word must be a token of the text, from 0 to {len(ids) - 1}, or one of its words "
+                f"({tokens}), got {self.word!r}"
+            )
+        return place
+
+    def _check_disk(self) -> None:
+        context = self.context
+        lengths = np.full(context.examples, context.max_length) if context.lengths is None else context.lengths
+        size = 8 * context.layers * int((lengths[self.needed].astype(np.int64) ** 2).sum())  # two numbers of four bytes
+        check_disk("analysis.token_mixing", self._folder, size)
+
+    # --- the work ---
+
+    @cached_property
+    def _folder(self) -> Path | None:
+        options = {"directions": self.directions, "seed": self.context.seed, "version": _VERSION}
+        return None if self.context.folder is None else self.context.folder("token_mixing", options)
+
+    @cached_property
+    def _kept(self) -> PartStore:
+        return PartStore(self._folder)
+
+    @cached_property
+    def _missing(self) -> set[int]:
+        """Examples whose part is not there, or cannot be read."""
+        return {index for index in self.needed if self._kept.read(str(index)) is None}
+
+    def wants(self, indices: Sequence[int]) -> bool:
+        return not self._missing.isdisjoint(indices)
+
+    def update(self, trace: Trace) -> None:
+        for row, index in enumerate(trace.inputs["index"].tolist()):
+            if index in self._missing:
+                self._kept.write(str(index), self._part(trace, row))
+                self._missing.discard(index)
+
+    def _part(self, trace: Trace, row: int) -> dict[str, Any]:
+        """All that is kept of a text."""
+        found = contributions(trace, row, directions=self.directions, seed=self.context.seed)
+        real = trace.mask[row]
+        facts = {name: trace.tokens[name][row][real].cpu().numpy() for name in ("kind", "upos") if name in trace.tokens}
+        numbers = {name: getattr(found, name).float().cpu().numpy() for name in ("shares", "errors")}
+        return {**numbers, **facts, "ids": trace.inputs["input_ids"][row][real].cpu().numpy()}
+
+    # --- the answer ---
+
+    def compute(self) -> pd.DataFrame:
+        wait_for_others()
+        parts = _from_all({index: part for index in self.needed if (part := self._kept.read(str(index))) is not None})
+        texts = [
+            Text(part["shares"], part["errors"], tag_names(part["kind"], part["upos"]))
+            for part in (parts[index] for index in self.sample if index in parts)
+        ]
+        tables = [all_statistics(texts)] if texts else []
+        shown = self._text() if self.context.text is not None else parts.get(self.example)
+        if shown is not None:
+            ids = shown["ids"].tolist()
+            tables.append(
+                word_context(shown["shares"], self._place(ids), self.context.tokenizer.convert_ids_to_tokens(ids))
+            )
+        table = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+        table = table.assign(examples=max(len(texts), 1)).reindex(columns=list(COLUMNS))
+        return table.astype(dict.fromkeys(_WHOLE, "Int64") | {"value": "float64"})
+
+    def _text(self) -> Part:
+        """The user's text, made once."""
+        text = self.context.text
+        assert text is not None
+        ids = text.inputs["input_ids"][0][text.mask[0]].cpu().numpy()
+        name = f"text-{hashlib.sha256(ids.tobytes()).hexdigest()[:24]}"
+        part: Part | None = self._kept.read(name)
+        if part is None:
+            part = self._part(text, 0)
+            self._kept.write(name, part)
+        return part
+
+
+def _check_directions(directions: Any) -> None:
+    if directions != "exact" and not whole(directions, 2):
+        raise UserError(
+            f"analysis.token_mixing.directions must be a whole number of 2 or more, or exact, got {directions!r}"
+        )
+
+
+def _from_all(parts: dict[int, Part]) -> dict[int, Part]:
+    """The parts of all processes. Those that share a disk have them already; those that do not send them."""
+    known = gather(sorted(parts))
+    if all(one == known[0] for one in known):
+        return parts
+    return {index: part for one in gather(parts) for index, part in one.items()}

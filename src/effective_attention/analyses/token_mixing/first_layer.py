@@ -1,0 +1,139 @@
+"""A model as a function: from what its first layer reads to the output of every layer.
+
+What the first layer reads, ``x``, is ``hidden_states[0]``: the sum of token, segment and position embeddings, after
+their LayerNorm where there is one. Where ``x`` goes in differs from family to family, and is found by looking: the
+outermost module that is handed ``x`` and in which the first attention happens. It is then handed another ``x`` in its
+place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from effective_attention.attention.rerun import Call, watching
+from effective_attention.attention.trace import Trace, for_model
+
+Hidden = Callable[[Tensor], tuple[Tensor, ...]]
+
+
+def text_inputs(trace: Trace, row: int) -> dict[str, Tensor]:
+    """One text of a batch without its companions and its padding, as a batch of one."""
+    real = trace.mask[row]
+    inputs = {name: value[row : row + 1] for name, value in for_model(trace.inputs).items()}
+    inputs = {name: value[:, real] if value.shape[1:2] == real.shape else value for name, value in inputs.items()}
+    return {name: value.clone() if value.is_inference() else value for name, value in inputs.items()}
+
+
+@contextmanager
+def from_first_layer(
+    model: PreTrainedModel, inputs: Mapping[str, Tensor]
+) -> Iterator[tuple[Hidden, Float[Tensor, "1 key width"]]]:
+    """``run`` and ``x``: ``run(x)`` is the output of every layer, each (1, query, width); the model's head is left out.
+
+    The model is in evaluation mode with eager attention inside the block; mode, attention and hooks are restored.
+
+    Args:
+        model: Any transformers model whose attention goes through the ``AttentionInterface``.
+        inputs: One text without padding, see ``text_inputs``.
+
+    Raises:
+        ValueError: The place where ``x`` goes in cannot be found.
+    """
+    base = model.base_model
+    with watching(model) as calls:
+        entrance, start = _find_entrance(base, inputs, calls)
+        given = _Replacement(entrance)
+        hook = entrance.module.register_forward_pre_hook(given, with_kwargs=True)
+
+        def run(x: Tensor) -> tuple[Tensor, ...]:
+            given.next = x
+            calls.clear()
+            hidden: tuple[Tensor, ...] = tuple(base(**inputs, output_hidden_states=True).hidden_states[1:])
+            return hidden
+
+        try:
+            yield run, start
+        finally:
+            hook.remove()
+
+
+@dataclass(frozen=True, eq=False)
+class _Entrance:
+    """The module that reads ``x``, and which of its arguments that is: a place, or a name."""
+
+    module: nn.Module
+    argument: int | str
+
+
+@dataclass
+class _Replacement:
+    """A hook that hands over ``next`` once: a layer that is called again (ALBERT's) then reads what the model made."""
+
+    entrance: _Entrance
+    next: Tensor | None = None
+
+    def __call__(
+        self, _module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], Any] | None:
+        if self.next is None:
+            return None
+        x, self.next = self.next, None
+        argument = self.entrance.argument
+        if isinstance(argument, str):
+            return args, {**kwargs, argument: x}
+        return (*args[:argument], x, *args[argument + 1 :]), kwargs
+
+
+@dataclass(eq=False)
+class _Reading:
+    """A module that was handed ``value``, and how many attentions there had been when it began and when it was done."""
+
+    entrance: _Entrance
+    value: Tensor
+    begin: int
+    end: int = 0
+
+
+@torch.no_grad()
+def _find_entrance(base: PreTrainedModel, inputs: Mapping[str, Tensor], calls: list[Call]) -> tuple[_Entrance, Tensor]:
+    """Run once and see who is handed ``x`` before the first attention, and is done after it: the first is the outermost."""
+    open_readings: list[list[_Reading]] = []
+    readings: list[_Reading] = []
+
+    def enter(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        given: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
+        found = [_Reading(_Entrance(module, at), value, len(calls)) for at, value in given if isinstance(value, Tensor)]
+        readings.extend(found)
+        open_readings.append(found)
+
+    def leave(_module: nn.Module, _args: Any, _output: Any) -> None:
+        for reading in open_readings.pop():
+            reading.end = len(calls)
+
+    hooks = [module.register_forward_pre_hook(enter, with_kwargs=True) for module in base.modules()]
+    hooks += [module.register_forward_hook(leave) for module in base.modules()]
+    try:
+        start: Tensor = base(**inputs, output_hidden_states=True).hidden_states[0]
+    finally:
+        for hook in hooks:
+            hook.remove()
+    for reading in readings:
+        if reading.begin == 0 < reading.end and _same(reading.value, start):
+            return reading.entrance, start.clone()
+    raise ValueError(
+        f"where {type(base).__name__}'s first layer reads its input cannot be found, so that nothing can be attributed to it; "
+        f"choose another model (BERT, RoBERTa, DistilBERT, ELECTRA, GPT-2, Llama ...)"
+    )
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    """One and the same memory: dropout, in evaluation, hands back what it was given."""
+    return one.shape == other.shape and one.data_ptr() == other.data_ptr()

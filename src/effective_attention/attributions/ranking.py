@@ -1,0 +1,64 @@
+"""Do two scores rank the tokens of an example alike? Spearman's correlation with true ranks, and bootstrap intervals.
+
+Equal scores share the mean of their ranks, as in Spearman's definition; scores closer than a millionth of the example's
+largest count as equal, because that is what rounding makes of equal ones.
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+_NOISE = 1e-6
+
+
+def ranks(scores: Float[Tensor, "*any key"], chosen: Bool[Tensor, "*any key"]) -> Float[Tensor, "*any key"]:
+    """Ranks from 1 among the chosen tokens, ties averaged; 0 elsewhere.
+
+    >>> ranks(torch.tensor([3.0, 1.0, 3.0, 9.0]), torch.tensor([True, True, True, False])).tolist()
+    [2.5, 1.0, 2.5, 0.0]
+    """
+    scores = torch.where(chosen, scores.double(), 0)
+    noise = _NOISE * scores.abs().amax(dim=-1, keepdim=True)[..., None]
+    difference = scores[..., :, None] - scores[..., None, :]  # (..., key, other key)
+    others = chosen[..., None, :]
+    below = ((difference > noise) & others).sum(dim=-1)
+    equal = ((difference.abs() <= noise) & others).sum(dim=-1)
+    return torch.where(chosen, below + (equal + 1) / 2, 0).double()
+
+
+def spearman(
+    one: Float[Tensor, "*#any key"], other: Float[Tensor, "*#any key"], chosen: Bool[Tensor, "*#any key"]
+) -> Float[Tensor, "*any"]:
+    """Spearman's rank correlation over the chosen tokens; NaN with fewer than two, or where a score is the same for all."""
+    one, other, chosen = torch.broadcast_tensors(one, other, chosen)  # type: ignore[no-untyped-call]
+    count = chosen.sum(dim=-1, keepdim=True)
+    left, right = (_centred(ranks(scores, chosen), chosen, count) for scores in (one, other))
+    size = left.norm(dim=-1) * right.norm(dim=-1)
+    return torch.where(size > 1e-9, (left * right).sum(dim=-1) / size.clamp_min(1e-9), torch.nan)
+
+
+def _centred(rank: Tensor, chosen: Tensor, count: Tensor) -> Tensor:
+    return torch.where(chosen, rank - rank.sum(dim=-1, keepdim=True) / count.clamp_min(1), 0)
+
+
+def bootstrap(
+    values: Float[Tensor, "example column"], *, seed: int, draws: int = 1000, level: float = 0.95
+) -> tuple[Float[Tensor, column], Float[Tensor, column]]:
+    """Percentile interval of each column's mean over resampled examples; NaN marks examples that a column does not have.
+
+    All columns see the same resamples, so that they can be compared. NaN where a column has no example at all.
+    """
+    examples = len(values)
+    generator = torch.Generator().manual_seed(seed)
+    draw = torch.randint(examples, (draws, examples), generator=generator)
+    times = torch.zeros(draws, examples, dtype=torch.float64).scatter_add_(
+        1, draw, torch.ones(draw.shape, dtype=torch.float64)
+    )
+    there = ~values.isnan()
+    total, count = times @ values.nan_to_num(), times @ there.double()
+    means = torch.where(count > 0, total / count.clamp_min(1), torch.nan)
+    edge = (1 - level) / 2
+    low, high = torch.nanquantile(means, torch.tensor([edge, 1 - edge], dtype=torch.float64), dim=0)
+    return low, high

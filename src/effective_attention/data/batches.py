@@ -1,0 +1,128 @@
+"""Examples as batches: grouped by length, padded to the longest of the batch or to the maximum. Plain torch, no Lightning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.data import Dataset, Sampler
+from transformers import PreTrainedTokenizerBase as Tokenizer
+
+from effective_attention.data.encoding import Encoded
+from effective_attention.data.examples import Examples
+from effective_attention.processes import rank_and_world
+
+Batch = dict[str, Tensor]
+Padding = Literal["longest", "max_length"]
+_POOL = 50  # batches that are sorted together; large enough to waste little padding, small enough to stay random
+
+
+@dataclass(frozen=True)
+class EncodedSplit(Dataset[int]):
+    """One split, tokenised. Items are bare indices; ``collate`` turns a list of them into a batch."""
+
+    name: str
+    examples: Examples
+    encoded: Encoded
+
+    def __len__(self) -> int:
+        return len(self.encoded)
+
+    def __getitem__(self, index: int) -> int:
+        return index
+
+    def facts(self) -> dict[str, float]:
+        """What a reader of the results should know of the split."""
+        lengths = self.encoded.lengths
+        return {
+            f"data/{self.name}/examples": len(self),
+            f"data/{self.name}/truncated": int(self.encoded.truncated.sum()),
+            f"data/{self.name}/skipped_rows": self.examples.skipped_rows,
+            f"data/{self.name}/mean_length": round(float(lengths.mean()), 2),
+            f"data/{self.name}/max_length": int(lengths.max()),
+        }
+
+
+class LengthBucketSampler(Sampler[list[int]]):
+    """Batches of similar length, in an order drawn anew each epoch. With several processes each gets every n-th batch.
+
+    Evaluation (``shuffle=False``) goes from long to short, so that memory runs out at once or not at all.
+    """
+
+    def __init__(self, lengths: NDArray[np.int64], batch_size: int, *, shuffle: bool, seed: int = 0) -> None:
+        self.lengths, self.batch_size, self.shuffle, self.seed = lengths, batch_size, shuffle, seed
+        self.epoch, self._skip = 0, 0
+        self.sampler = self  # where Lightning looks for set_epoch
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def resume(self, epoch: int, batches_done: int) -> None:
+        """Go on in the middle of an epoch: its first batches are left out, once."""
+        self.epoch, self._skip = epoch, batches_done % len(self)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        rank, world = rank_and_world()
+        skip, self._skip = self._skip, 0
+        batches = self._batches()
+        if self.shuffle:  # every process must take as many steps: start over until they come out even
+            batches = [batches[i % len(batches)] for i in range(world * len(self))]
+        yield from batches[rank::world][skip:]
+
+    def __len__(self) -> int:
+        rank, world = rank_and_world()
+        count = -(-len(self.lengths) // self.batch_size)
+        return -(-count // world) if self.shuffle else len(range(rank, count, world))
+
+    def _batches(self) -> list[list[int]]:
+        if not self.shuffle:
+            return self._cut(np.argsort(-self.lengths, kind="stable"))
+        generator = np.random.default_rng((self.seed, self.epoch))
+        order = generator.permutation(len(self.lengths))
+        pool = _POOL * self.batch_size
+        batches: list[list[int]] = []
+        for start in range(0, len(order), pool):
+            part = order[start : start + pool]
+            batches += self._cut(part[np.argsort(self.lengths[part], kind="stable")])
+        return [batches[i] for i in generator.permutation(len(batches))]
+
+    def _cut(self, order: NDArray[Any]) -> list[list[int]]:
+        return [order[i : i + self.batch_size].tolist() for i in range(0, len(order), self.batch_size)]
+
+
+def collate(
+    split: EncodedSplit, indices: Sequence[int], tokenizer: Tokenizer, *, width: int | None = None, scores: bool = False
+) -> Batch:
+    """Make a batch: token ids, mask, segments, labels where there are any, and the examples' places in the split.
+
+    Args:
+        split: The examples.
+        indices: Which of them.
+        tokenizer: Names the padding token, and whether the model takes segments.
+        width: Tokens to pad to; None: as many as the longest has.
+        scores: Whether labels are numbers, not classes.
+    """
+    lengths = split.encoded.lengths[list(indices)]
+    width = int(lengths.max()) if width is None else width
+    ids = np.full((len(indices), width), tokenizer.pad_token_id, dtype=np.int64)
+    types = np.zeros_like(ids)
+    for row, index in enumerate(indices):
+        tokens, segments = split.encoded.row(index)
+        ids[row, : len(tokens)] = tokens
+        types[row, : len(tokens)] = segments
+    batch = {
+        "input_ids": torch.from_numpy(ids),
+        "attention_mask": torch.from_numpy((np.arange(width) < lengths[:, None]).astype(np.int64)),
+        "index": torch.tensor(indices),
+    }
+    if split.examples.labels is not None:
+        labels = [split.examples.labels[index] for index in indices]
+        batch["labels"] = torch.tensor(labels, dtype=torch.float32 if scores else torch.long)
+    if "token_type_ids" in tokenizer.model_input_names:
+        batch["token_type_ids"] = torch.from_numpy(types)
+    return batch

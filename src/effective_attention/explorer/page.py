@@ -1,0 +1,144 @@
+"""The explorer as one HTML file: a header, the packed numbers, and the script that draws them.
+
+Nothing is fetched, and the page's own policy forbids it; the policy names the one script by its hash, so that nothing
+that a text might bring along can run.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from effective_attention import __version__
+from effective_attention.explorer.packing import ALPHABET, pack, whole_numbers
+from effective_attention.explorer.sides import Array, Side
+from effective_attention.graphs.conventions import RESIDUAL
+
+TEMPLATES = Path(__file__).parent / "static"
+NEURON_DECIMALS = 2
+_LONG = 256  # tokens: above, one decimal less
+
+
+def build_page(sides: Sequence[Side], *, title: str) -> str:
+    """The page.
+
+    Args:
+        sides: One, or two to be shown side by side.
+        title: Of the window and of the page.
+    """
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    blocks: dict[str, str] = {}
+    decimals = decimals_for(max(side.size for side in sides))
+    header = {
+        "version": 1,
+        "title": title,
+        "made_by": f"effective-attention {__version__}",
+        "alphabet": ALPHABET,
+        "decimals": decimals,
+        "neuron_decimals": NEURON_DECIMALS,
+        "same_tokens": len(sides) == 2 and _comparable(*sides),
+        "sides": [_described(side, _packed(side, decimals, blocks)) for side in sides],
+    }
+    script, style = _script(), (TEMPLATES / "explorer.css").read_text(encoding="utf-8")
+    environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
+    return environment.get_template("explorer.html.j2").render(
+        title=title,
+        made_by=header["made_by"],
+        policy=_policy(script),
+        style=style,
+        script=script,
+        header=_safe_json(header),
+        blocks=blocks,
+    )
+
+
+def decimals_for(size: int) -> int:
+    """Of attention weights: as many as a file of bearable size has room for."""
+    return 5 if size <= _LONG else 4
+
+
+def _comparable(one: Side, other: Side) -> bool:
+    """Whether the difference of two sides means anything."""
+    shapes = {(len(side.standard), side.standard[0].shape) for side in (one, other)}
+    return one.tokens == other.tokens and len(shapes) == 1
+
+
+def _described(side: Side, blocks: dict[str, list[str | None]]) -> dict[str, Any]:
+    heads = len(side.standard[0])
+    return {
+        "name": side.name,
+        "model": side.model,
+        "checkpoint": side.checkpoint,
+        "texts": list(side.texts),
+        "tokens": side.tokens,
+        "special": side.special,
+        "segments": side.segments,
+        "layers": len(side.standard),
+        "heads": heads,
+        "size": side.size,
+        "d_key": 0 if side.query is None else side.query[0].shape[-1],
+        "scaling": side.scaling,
+        "causal": side.causal,
+        "prediction": side.prediction,
+        "ranks": side.ranks,
+        "convention": "absolute",
+        "residual": RESIDUAL,
+        "blocks": blocks,
+    }
+
+
+def _packed(side: Side, decimals: int, blocks: dict[str, str]) -> dict[str, list[str | None]]:
+    """Adds to ``blocks``; returns the names of this side's, layer by layer."""
+
+    def add(numbers: Any) -> str:
+        name = f"b{len(blocks)}"
+        blocks[name] = pack(numbers)
+        return name
+
+    def neurons(parts: list[Array] | None) -> list[str | None]:
+        return (
+            [None] * len(side.standard)
+            if parts is None
+            else [add(whole_numbers(part, NEURON_DECIMALS)) for part in parts]
+        )
+
+    standard = [whole_numbers(part, decimals) for part in side.standard]
+    effective = [whole_numbers(part, decimals) for part in side.effective]
+    pairs = zip(standard, effective, strict=True)
+    return {
+        "standard": [add(numbers) for numbers in standard],
+        "effective": [None if np.array_equal(whole, part) else add(part) for whole, part in pairs],
+        "query": neurons(side.query),
+        "key": neurons(side.key),
+    }
+
+
+def _script() -> str:
+    """All of the page's scripts as one. Most only define: their order does not matter, as long as ``start`` comes last."""
+    paths = sorted(TEMPLATES.glob("*.js"), key=lambda path: (path.stem == "start", path.stem))
+    parts = [path.read_text(encoding="utf-8").strip() for path in paths]
+    script = '(() => {\n"use strict";\n' + "\n\n".join(parts) + "\n})();\n"
+    if "</script" in script.lower() or "<!--" in script or "\r" in script:
+        raise ValueError(f"the scripts in {TEMPLATES} must hold neither </script nor <!-- nor carriage returns")
+    return script
+
+
+def _policy(script: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data: blob:; "
+        f"base-uri 'none'; form-action 'none'"
+    )
+
+
+def _safe_json(values: dict[str, Any]) -> str:
+    """ASCII, and without the letters that could end a script element."""
+    text = json.dumps(values, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -1,0 +1,186 @@
+"""What is shown of one model and one text: tokens, prediction, and per layer the attention, its effective part, queries and keys.
+
+A side is cut out of a ``Trace``: one of its examples, without padding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from effective_attention.attention.trace import Layer, Trace
+
+Array = NDArray[np.float64]
+Prediction = dict[str, Any]
+_SPACE, _NEWLINE, _TAB = "\u2581", "\u21b5", "\u21e5"  # marks that can be seen: ▁ ↵ ⇥
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One model on one text.
+
+    Attributes:
+        texts: One, or the two of a pair.
+        tokens: Readable names.
+        special: Which of them the tokenizer added or knows as special.
+        segments: Which of ``texts`` each belongs to, from 0.
+        standard: Per layer (head, query, key).
+        effective: Likewise.
+        ranks: Per layer, of each head's values.
+        scaling: Per layer, the factor of query times key; None: not known.
+        query: Per layer (head, query, d_key); None: left out.
+        key: Likewise.
+        prediction: ``{"kind": "class", "probabilities": [[label, probability] ...]}``, ``{"kind": "score", "score":
+            ...}``, or None where the model predicts nothing, or nothing it has learnt.
+        model: Its name.
+        checkpoint: Where its weights come from; None: not from a checkpoint.
+        name: What to call the side; empty where there is only one.
+    """
+
+    texts: tuple[str, ...]
+    tokens: list[str]
+    special: list[bool]
+    segments: list[int]
+    standard: list[Array]
+    effective: list[Array]
+    ranks: list[list[int]]
+    scaling: list[float] | None
+    query: list[Array] | None
+    key: list[Array] | None
+    prediction: Prediction | None = None
+    model: str = ""
+    checkpoint: str | None = None
+    name: str = ""
+
+    @property
+    def size(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def causal(self) -> bool:
+        """Nobody looks ahead."""
+        return self.size > 1 and not any(np.triu(weights, 1).any() for weights in self.standard)
+
+
+def side_of(
+    trace: Trace,
+    tokenizer: Any,
+    texts: Sequence[str],
+    *,
+    row: int = 0,
+    segments: Sequence[int] | None = None,
+    neurons: bool = True,
+    **facts: Any,
+) -> Side:
+    """One example of a trace.
+
+    Args:
+        trace: Made by ``attention.trace.trace``.
+        tokenizer: Names the tokens.
+        texts: What was tokenised.
+        row: Which example of the batch.
+        segments: Which text each token belongs to; None: as segment ids, or the separators between texts, tell.
+        neurons: Queries and keys too.
+        facts: ``prediction``, ``model``, ``checkpoint`` and ``name`` of the side.
+
+    Raises:
+        ValueError: The model's layers are not of one shape, or do not go from a text to itself.
+    """
+    _check(trace.layers)
+    places = trace.mask[row].nonzero()[:, 0]
+    ids = trace.inputs["input_ids"][row, places].tolist()
+    special = set(tokenizer.all_special_ids)
+    scaling = [layer.scaling for layer in trace.layers]
+    return Side(
+        texts=tuple(texts),
+        tokens=readable(ids, tokenizer),
+        special=[token in special for token in ids],
+        segments=_segments(trace, row, places, tokenizer) if segments is None else list(segments),
+        standard=[_square(layer.attention[row], places) for layer in trace.layers],
+        effective=[_square(layer.part("effective")[row], places) for layer in trace.layers],
+        ranks=[layer.exact.rank[row].tolist() for layer in trace.layers],
+        scaling=None if None in scaling else [float(factor) for factor in scaling if factor is not None],
+        query=_neurons(trace.layers, "query", row, places) if neurons else None,
+        key=_neurons(trace.layers, "key", row, places) if neurons else None,
+        **facts,
+    )
+
+
+def _check(layers: Sequence[Layer]) -> None:
+    for layer in layers:
+        queries, keys = layer.attention.shape[-2:]
+        if queries != keys:
+            raise ValueError(
+                f"the explorer shows attention of a text to itself, and this model has attention of {queries} queries to {keys} "
+                f"keys; choose an encoder or a decoder alone"
+            )
+    shapes = {(layer.attention.shape[1:], None if layer.query is None else layer.query.shape[1:]) for layer in layers}
+    if len(shapes) > 1:
+        raise ValueError(f"the explorer wants layers of one shape, and this model's differ: {sorted(map(str, shapes))}")
+
+
+def _square(weights: Tensor, places: Tensor) -> Array:
+    return weights[:, places][:, :, places].double().cpu().numpy()  # (head, query, key)
+
+
+def _neurons(layers: Sequence[Layer], name: str, row: int, places: Tensor) -> list[Array] | None:
+    found = [getattr(layer, name) for layer in layers]
+    if any(part is None for part in found):
+        return None
+    return [part[row][:, places].double().cpu().numpy() for part in found]  # (head, query or key, d_key)
+
+
+def _segments(trace: Trace, row: int, places: Tensor, tokenizer: Any) -> list[int]:
+    types = trace.inputs.get("token_type_ids")
+    if types is not None:
+        return types[row, places].tolist()
+    separators = trace.inputs["input_ids"][row, places] == (
+        -1 if tokenizer.sep_token_id is None else tokenizer.sep_token_id
+    )
+    before = separators.long().cumsum(0) - separators.long()  # a separator belongs to the text it ends
+    return before.clamp_max(1).tolist()
+
+
+def readable(ids: Sequence[int], tokenizer: Any) -> list[str]:
+    """The tokens' names. Byte-level vocabularies spell bytes with letters of their own: those become what they stand for.
+
+    A space at the front becomes ``▁``, as other vocabularies have it; a token that holds only part of a letter stays as
+    it is.
+    """
+    names: list[str] = tokenizer.convert_ids_to_tokens(list(ids))
+    if "\u0120" not in tokenizer.get_vocab():  # Ġ, a space
+        return names
+    known = set(tokenizer.all_special_ids)
+    return [name if token in known else _spelt_out(name, tokenizer) for token, name in zip(ids, names, strict=True)]
+
+
+def _spelt_out(name: str, tokenizer: Any) -> str:
+    text: str = tokenizer.convert_tokens_to_string([name])
+    if "\ufffd" in text or not text:
+        return name
+    return text.replace(" ", _SPACE).replace("\n", _NEWLINE).replace("\t", _TAB)
+
+
+def prediction_of(logits: Tensor, labels: Sequence[str], *, several: bool = False) -> Prediction | None:
+    """What one example's logits (outputs,) say.
+
+    Args:
+        logits: One: a score. More: one of each label.
+        labels: Their names.
+        several: Labels do not exclude each other.
+
+    >>> prediction_of(torch.tensor([0.0, 0.0]), ["no", "yes"])
+    {'kind': 'class', 'probabilities': [['no', 0.5], ['yes', 0.5]]}
+    """
+    values = logits.detach().double().cpu()
+    if len(values) == 1 and len(labels) <= 1:
+        return {"kind": "score", "score": float(values[0])}
+    chances = values.sigmoid() if several else torch.softmax(values, dim=0)
+    named = [[str(label), float(chance)] for label, chance in zip(labels, chances, strict=True)]
+    return {"kind": "class", "probabilities": named}

@@ -1,0 +1,174 @@
+"""Files that are whole or not there: results, tables, caches, and stores of finished parts from which long work is resumed.
+
+Imports nothing heavy at the top, because Hydra's callbacks come through here at start-up.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+
+from effective_attention.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+    from torch import nn
+
+log = logging.getLogger(__name__)
+Cached = TypeVar("Cached")
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that takes the place of ``path`` in one step: a reader, or a full disk, never sees half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+        Path(name).chmod(0o644)
+        Path(name).replace(path)
+    except BaseException as error:
+        Path(name).unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            error.filename = str(path)  # the name the user knows
+            error.filename2 = None
+        raise
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace ``path`` in one step, as UTF-8."""
+    with whole_file(path) as file:
+        file.write(text.encode())
+
+
+def write_json(path: Path, values: Mapping[str, Any]) -> None:
+    """Write flat values; a number that is not finite becomes null, because JSON has no word for it."""
+    finite = {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in values.items()
+    }
+    write_text(path, json.dumps(finite, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def write_table(path: Path, table: pd.DataFrame) -> None:
+    """Write ``path``.parquet, which keeps types, and ``path``.csv, which everything reads; each in one step."""
+    with whole_file(path.with_name(f"{path.name}.parquet")) as file:
+        table.to_parquet(file, index=False)
+    with whole_file(path.with_name(f"{path.name}.csv")) as file:
+        table.to_csv(file, index=False, lineterminator="\n")
+
+
+# --- caches: what texts were turned into. One that is damaged or cannot be written costs time, never the run ---
+
+
+def read_arrays(path: Path, build: Callable[[Mapping[str, NDArray[Any]]], Cached], what: str) -> Cached | None:
+    """Build from the arrays of an ``.npz`` file; None, and a warning, if they are not what they should be."""
+    if not path.is_file():
+        return None
+    try:
+        return build(_load_arrays(path))
+    except (
+        Exception
+    ) as error:  # what a damaged zip raises depends on where the damage is; to make it anew is always right
+        log.warning("%s cache %s cannot be read (%s); made anew", what, path, error)
+        return None
+
+
+def write_arrays(path: Path, arrays: Mapping[str, Any], what: str) -> None:
+    """Write an ``.npz`` file in one step; warn if that is not possible."""
+    import numpy as np
+
+    try:
+        with whole_file(path) as file:
+            np.savez_compressed(file, **arrays)
+    except OSError as error:
+        log.warning("%ss are not cached: %s: %s", what, path.parent, error.strerror)
+
+
+def _load_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    import numpy as np
+
+    with np.load(path, allow_pickle=False) as arrays:
+        return {name: arrays[name] for name in arrays.files}
+
+
+# --- finished parts of long work ---
+
+
+def fingerprint(model: nn.Module, arrays: Iterable[NDArray[Any]]) -> str:
+    """Digest every weight and every number: the same in every process and on every machine."""
+    import numpy as np
+    import torch
+
+    digest = hashlib.blake2b(digest_size=16)
+    for name, tensor in model.state_dict().items():
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
+    for array in arrays:
+        digest.update(f"{array.dtype} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+class PartStore:
+    """Keep finished parts of long work on disk, so that whoever is killed and started again goes on where they were.
+
+    The folder belongs to one analysis with its options, one model (every weight of it) and one split (every token of
+    it), so that nothing is taken for something else. Each part is one file, written whole or not at all; processes that
+    share the work share the folder. A part that cannot be read counts as missing, and is made anew.
+
+    Args:
+        folder: Made when the first part is written; None: a temporary one, and nothing outlives the store.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._temporary = tempfile.TemporaryDirectory() if folder is None else None
+        self.folder = Path(self._temporary.name) if self._temporary is not None else folder
+
+    def path(self, name: str) -> Path:
+        """Return where a part is, or will be."""
+        return self.folder / f"{name}.npz"  # type: ignore[operator]
+
+    def __contains__(self, name: str) -> bool:
+        return self.path(name).is_file()
+
+    def write(self, name: str, arrays: Mapping[str, Any]) -> None:
+        """Keep a finished part."""
+        import numpy as np
+
+        with whole_file(self.path(name)) as file:
+            np.savez(file, **arrays)
+
+    def read(self, name: str) -> dict[str, NDArray[Any]] | None:
+        """Return a part; None: not there, or damaged."""
+        if name not in self:
+            return None
+        try:
+            return _load_arrays(self.path(name))
+        except Exception:  # as in ``read_arrays``
+            self.path(name).unlink(missing_ok=True)
+            return None
+
+
+def check_disk(option: str, folder: Path | None, size: int) -> None:
+    """Refuse, before any work, what does not fit where ``folder`` is, or will be; ``size`` in bytes."""
+    place = Path(tempfile.gettempdir()) if folder is None else folder
+    while not place.exists():
+        place = place.parent
+    free = shutil.disk_usage(place).free
+    if size > free:
+        needed, left = (f"{count / 1e9:.1f} GB" for count in (size, free))
+        raise UserError(
+            f"{option}: {needed} are needed in {place}, where {left} are free; make room, or choose another disk with "
+            f"data.token_cache=<folder>, or fewer examples with limit=<number>"
+        )

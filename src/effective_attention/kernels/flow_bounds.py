@@ -1,0 +1,120 @@
+"""Compiled bounds on the flow through each node of a layered graph; ``max_flow`` says what for."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+
+from effective_attention.kernels.threads import COMPILE, share
+
+Array = NDArray[np.float64]
+
+_SUMS = {"reassoc", "contract", "nnan", "nsz"}  # sums may run in vector registers; there are neither NaN nor infinity
+
+
+def bounds_into(capacity: Array, last: Array) -> Array:
+    """(sink, level, node), for sinks whose edges from level 1 have the capacities ``last`` (sink, node); level 0 is not used."""
+    into = np.zeros((len(last), len(capacity) + 1, last.shape[1]))
+    share(_bound_into, _bound_into_parallel, capacity, last, into)
+    return into
+
+
+def bounds_out_of(capacity: Array, first: Array) -> Array:
+    """(source, level, node), for sources whose edges to the highest level have the capacities ``first`` (source, node)."""
+    out_of = np.empty((len(first), len(capacity) + 1, first.shape[1]))
+    share(_bound_out_of, _bound_out_of_parallel, capacity, first, out_of)
+    return out_of
+
+
+def bounds_of_pairs(into: Array, out_of: Array) -> Array:
+    """(source, sink)."""
+    bounds = np.empty((len(out_of), len(into)))
+    share(_bound_pairs, _bound_pairs_parallel, into, out_of, bounds)
+    return bounds
+
+
+# --- one source, one sink ---
+
+
+@njit(fastmath=_SUMS, **COMPILE)
+def _bound_into_one(capacity, last, into):  # type: ignore[no-untyped-def]
+    size, total = capacity.shape[1], 0.0
+    for node in range(size):
+        into[1, node] = last[node]
+        total += into[1, node]
+    for level in range(1, capacity.shape[0]):
+        for node in range(size):
+            passed = 0.0
+            for below in range(size):
+                passed += min(capacity[level, node, below], into[level, below])
+            into[level + 1, node] = min(passed, total)
+
+
+@njit(fastmath=_SUMS, **COMPILE)
+def _bound_out_of_one(capacity, first, out_of):  # type: ignore[no-untyped-def]
+    top, size, total = out_of.shape[0] - 1, first.size, 0.0
+    for node in range(size):
+        out_of[top, node] = first[node]
+        total += first[node]
+    for level in range(top, 1, -1):
+        for node in range(size):
+            out_of[level - 1, node] = 0
+        for node in range(size):
+            given = out_of[level, node]
+            for below in range(size):
+                out_of[level - 1, below] += min(capacity[level - 1, node, below], given)
+        for below in range(size):
+            out_of[level - 1, below] = min(out_of[level - 1, below], total)
+
+
+@njit(fastmath=_SUMS, **COMPILE)
+def _bound(into, out_of):  # type: ignore[no-untyped-def]
+    least = np.inf
+    for level in range(1, out_of.shape[0]):
+        passed = 0.0
+        for node in range(out_of.shape[1]):
+            passed += min(into[level, node], out_of[level, node])
+        least = min(least, passed)
+    return least
+
+
+# --- all of them, on one thread or on many ---
+
+
+@njit(**COMPILE)
+def _bound_into(capacity, last, into):  # type: ignore[no-untyped-def]
+    for sink in range(len(into)):
+        _bound_into_one(capacity, last[sink], into[sink])
+
+
+@njit(parallel=True, **COMPILE)
+def _bound_into_parallel(capacity, last, into):  # type: ignore[no-untyped-def]
+    for sink in prange(len(into)):
+        _bound_into_one(capacity, last[sink], into[sink])
+
+
+@njit(**COMPILE)
+def _bound_out_of(capacity, first, out_of):  # type: ignore[no-untyped-def]
+    for source in range(len(first)):
+        _bound_out_of_one(capacity, first[source], out_of[source])
+
+
+@njit(parallel=True, **COMPILE)
+def _bound_out_of_parallel(capacity, first, out_of):  # type: ignore[no-untyped-def]
+    for source in prange(len(first)):
+        _bound_out_of_one(capacity, first[source], out_of[source])
+
+
+@njit(**COMPILE)
+def _bound_pairs(into, out_of, bounds):  # type: ignore[no-untyped-def]
+    for source in range(len(out_of)):
+        for sink in range(len(into)):
+            bounds[source, sink] = _bound(into[sink], out_of[source])
+
+
+@njit(parallel=True, **COMPILE)
+def _bound_pairs_parallel(into, out_of, bounds):  # type: ignore[no-untyped-def]
+    for source in prange(len(out_of)):
+        for sink in range(len(into)):
+            bounds[source, sink] = _bound(into[sink], out_of[source])

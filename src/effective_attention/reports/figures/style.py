@@ -1,0 +1,179 @@
+"""How every figure looks, and how a table is cut into panels: one per task, in the paper's order.
+
+Greens are standard attention and blues effective, as in the paper; a diverging scale around zero is the null part.
+Letters are drawn as outlines, so a figure looks the same in every viewer. Nothing here touches pyplot's global state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from numpy.typing import NDArray
+from pandas import DataFrame
+
+from effective_attention.reports.paper import TASK_TITLES
+
+SINGLE, DOUBLE = 3.3, 6.8  # inches: one column and two columns of a paper
+COLOURS = {"standard": "#1b7837", "effective": "#2166ac", "null": "#b35806", "padded": "#7f7f7f", "paper": "#d9d9d9"}
+SCALES = {"standard": "Greens", "effective": "Blues", "null": "PuOr_r"}
+CHANGE_SCALE = "PuOr"
+SERIES = (
+    "#0072b2",
+    "#d55e00",
+    "#009e73",
+    "#cc79a7",
+    "#e69f00",
+    "#56b4e9",
+    "#000000",
+    "#999999",
+    "#f0e442",
+)  # Okabe & Ito
+MARKERS = "osD^vPX*h"
+_RC: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 7,
+    "axes.titlesize": 7.5,
+    "axes.labelsize": 7,
+    "xtick.labelsize": 6,
+    "ytick.labelsize": 6,
+    "legend.fontsize": 6.5,
+    "legend.frameon": False,
+    "axes.linewidth": 0.6,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.major.size": 2,
+    "ytick.major.size": 2,
+    "axes.titlepad": 4,
+    "axes.labelpad": 2,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 3.2,
+    "svg.fonttype": "path",
+    "text.parse_math": False,  # a dollar sign in a text is a dollar sign
+    "axes.unicode_minus": True,
+}
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Our settings while a figure is made or saved; the user's own come back afterwards."""
+    with matplotlib.rc_context(
+        rc={**matplotlib.rcParamsDefault, "backend": "agg", **_RC}
+    ):  # whatever a matplotlibrc says
+        yield
+
+
+def styled(draw: Callable[[DataFrame], Figure]) -> Callable[[DataFrame], Figure]:
+    """A figure function that runs under ``style`` and places everything once: saving it twice need not do that again."""
+
+    @wraps(draw)
+    def wrapper(table: DataFrame) -> Figure:
+        with style():
+            figure = draw(table)
+            square = any(axes.get_aspect() != "auto" for axes in figure.axes)
+            for _ in range(2 if square else 1):  # square panels find their place only in the second round
+                figure.get_layout_engine().execute(figure)  # type: ignore[union-attr]
+            figure.set_layout_engine("none")
+        return figure
+
+    return wrapper
+
+
+@dataclass(frozen=True)
+class Panel:
+    """What one run, or the seeds of one setting, contributed to a table."""
+
+    task: str
+    title: str
+    table: DataFrame
+
+
+def panels(table: DataFrame) -> list[Panel]:
+    """One per task and setting, in the paper's order; a title names the settings only where they differ."""
+    keyed = table.assign(state=np.where(table["checkpoint"].fillna("") == "", "pretrained", "finetuned"))
+    varied = [name for name in ("model", "data", "split", "state") if keyed.groupby("task")[name].nunique().max() > 1]
+    found = [
+        Panel(str(key[0]), "\n".join([task_title(str(key[0])), *map(shortened, key[1:])]), group.drop(columns="state"))
+        for key, group in keyed.groupby(["task", *varied], sort=False)
+    ]
+    order = list(TASK_TITLES)
+    return sorted(found, key=lambda panel: order.index(panel.task) if panel.task in order else len(order))
+
+
+def task_title(task: str) -> str:
+    """The task's usual spelling; as it is, but not too long for a panel, if we do not know it."""
+    return TASK_TITLES.get(task, shortened(task))
+
+
+def shortened(text: object, most: int = 16) -> str:
+    """Text from data, on one line, and short enough not to take a figure's place.
+
+    >>> shortened("a name that goes on")
+    'a name that goe…'
+    """
+    line = " ".join(str(text).split())
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def attentions(table: DataFrame, wanted: Sequence[str] = ("standard", "effective")) -> list[str]:
+    """Those of ``wanted`` the table has, in that order."""
+    present = set(table["attention"])
+    return [name for name in wanted if name in present]
+
+
+def layer_by_head(table: DataFrame, value: str = "value") -> DataFrame:
+    """Layers as rows and heads as columns; several runs of one setting are averaged."""
+    rows = table[table["layer"].notna() & table["head"].notna()].astype({"layer": int, "head": int})
+    return rows.pivot_table(index="layer", columns="head", values=value, aggfunc="mean", dropna=False)
+
+
+def grid(rows: int, columns: int, *, width: float, height: float, **options: Any) -> tuple[Figure, NDArray[Any]]:
+    """A figure of panels with room made for every label; the axes as (row, column)."""
+    layout = ConstrainedLayoutEngine(w_pad=0.03, h_pad=0.03, wspace=0.02, hspace=0.02)
+    figure = Figure(figsize=(width, height), layout=layout)
+    return figure, figure.subplots(rows, columns, squeeze=False, **options)
+
+
+def width_for(columns: int, *, narrow: int = 1) -> float:
+    """One column of a paper for up to ``narrow`` panels side by side, two for up to six; more make the figure grow."""
+    return SINGLE if columns <= narrow else DOUBLE * max(1.0, columns / 6)
+
+
+def draw_cells(axes: Axes, values: NDArray[Any], **options: Any) -> QuadMesh:
+    """A heatmap with the first row on top. Many cells become one picture inside the SVG, few stay outlines."""
+    if values.size <= 1000:
+        options |= {"edgecolors": "face", "linewidth": 0.3}  # viewers show the page between outlines that only touch
+    mesh = axes.pcolormesh(np.ma.masked_invalid(values), rasterized=values.size > 1000, **options)
+    axes.set_facecolor("#bdbdbd")  # a missing value is neither low nor high
+    axes.invert_yaxis()
+    axes.set_aspect("auto")
+    axes.tick_params(length=0)
+    return mesh
+
+
+def number_cells(axes: Axes, table: DataFrame, *, x: bool = True, y: bool = True, most: int = 6) -> None:
+    """Ticks in the middle of cells, with the numbers of the table's columns and rows, at most ``most`` of each."""
+    for wanted, axis, labels in ((x, axes.xaxis, table.columns), (y, axes.yaxis, table.index)):
+        step = -(-len(labels) // most) if len(labels) > most else 1
+        places = range(0, len(labels), step)
+        axis.set_ticks([place + 0.5 for place in places], [str(labels[place]) for place in places] if wanted else [])
+
+
+def tidy_axes(axes: Axes) -> None:
+    """No frame on the sides that carry nothing."""
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def rank_limit(table: DataFrame) -> int | None:
+    """The head width d_v, read from the largest rank any length or head reaches; None if the table has no ranks."""
+    ranks = table.loc[table["quantity"] == "rank", "value"].dropna()
+    return None if ranks.empty else round(float(ranks.max()))

@@ -1,0 +1,245 @@
+"""The report's contents: for each analysis what was asked, on which data, figures, small tables and the full table."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from pandas import DataFrame
+
+from effective_attention.models import pattern_net
+from effective_attention.reports import report_explanations, report_identifiability, report_structure, report_tables
+from effective_attention.reports.figures import FIGURES, can_draw, figure_bytes
+from effective_attention.reports.figures.style import Panel, panels, task_title
+from effective_attention.reports.report import RunResults
+from effective_attention.reports.report_chapters import CHAPTERS, Chapter
+from effective_attention.reports.report_chapters_structure import STRUCTURE_CHAPTERS
+from effective_attention.reports.report_structure import Highlights
+from effective_attention.reports.report_tables import Grid, one_line
+
+_SVG_WIDTH = re.compile(rb'<svg [^>]*?width="([\d.]+)pt"')  # as matplotlib writes it
+_POINTS = 72  # an inch
+_MOST_ROWS = 60  # of a full table on the page
+_MOST_BYTES = 400_000  # of a table inside the page as CSV
+_DATA = {"sample": "the embedded sample", "local": "local files", "hub": "the Hugging Face hub"}
+_READINGS = {"exact": "exact", "padded": "padded to a fixed length"}
+_SUMMARIES: dict[str, tuple[Callable[[DataFrame], Grid], ...]] = {
+    "timing": (report_tables.timing,),
+    "patterns": (report_tables.patterns,),
+    "token_types": (report_tables.token_types,),
+    "delimiters": (report_tables.delimiters,),
+    "finetuning_shift": (report_tables.finetuning_shift,),
+    "null_space": (report_tables.null_space, report_identifiability.projected),
+    "head_ablation": (report_tables.head_ablation,),
+    "faithfulness": (report_explanations.league_table, report_explanations.correlations),
+    "pronouns": (report_explanations.candidates, report_explanations.referents),
+    "alternative_attention": (
+        report_identifiability.alternatives,
+        report_identifiability.alternative_logits,
+        report_identifiability.alternative_layers,
+    ),
+    "token_type_profile": (report_identifiability.type_profile,),
+    "token_identity": (report_identifiability.identity_rates,),
+    "token_mixing": (report_identifiability.mixing,),
+    "distance": (report_structure.distance,),
+    "entropy": (report_structure.entropy, report_structure.relative_entropy),
+    "variability": (report_structure.variability,),
+    "pos_attention": (report_structure.parts_of_speech,),
+    "dependency_alignment": (report_structure.alignment, report_structure.relations),
+}
+_ACROSS: dict[str, Callable[[Mapping[str, DataFrame]], Grid]] = {
+    "dependency_alignment": report_structure.alignment_and_distance
+}
+"""What is made of several analyses' tables, by the chapter it stands in."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure inside the page. Widths in CSS pixels: it never gets smaller than ``least``, its box scrolls instead."""
+
+    source: str
+    alt: str
+    caption: str
+    least: int
+    most: int
+
+
+@dataclass(frozen=True)
+class FullTable:
+    """The beginning of an analysis' table, and the whole as a link (None if too long for the page)."""
+
+    name: str
+    columns: list[str]
+    rows: list[list[str]]
+    length: int
+    link: str | None
+
+
+@dataclass(frozen=True)
+class Section:
+    identifier: str
+    title: str
+    paper: str
+    text: str
+    measured: str
+    remarks: list[str]
+    pictures: list[Picture]
+    grids: list[Grid]
+    full: FullTable | None
+    highlights: list[Highlights] = field(default_factory=list)
+
+
+def overview(runs: Sequence[RunResults]) -> dict[str, Any]:
+    """Title, the runs, and what a reader must know of them."""
+    tasks = list(dict.fromkeys(task_title(str(run.facts.get("run/task", "?"))) for run in runs))
+    told = [str(run.facts["run/note"]) for run in runs if run.facts.get("run/note")]
+    notes = {
+        note.partition(";")[0]: note for note in reversed(told)
+    }  # beyond the first words they differ in the task only
+    names = ("task", "model", "data", "seed", "checkpoint")
+    rows = [
+        [*(report_tables.run_fact(run.facts, name) for name in names), _examples(run.facts), run.name] for run in runs
+    ]
+    used = [column for column in range(len(names) + 2) if any(row[column] for row in rows)]
+    columns = [*names, "examples", "folder"]
+    grid = Grid(
+        "Runs in this report.", [columns[c] for c in used], [[row[c] for c in used] for row in rows], labels=len(used)
+    )
+    return {"title": ", ".join(tasks), "notes": list(notes.values()), "runs": grid, "explorers": _explorers(runs)}
+
+
+def _explorers(runs: Sequence[RunResults]) -> list[tuple[str, str]]:
+    """Of each run that has an interactive page: what to call it, and where it lies beside the report."""
+    with_page = [run for run in runs if "explorer" in run.tables]
+    return [
+        (run.name or task_title(str(run.facts.get("run/task", "?"))), quote(str(Path(run.name) / "explorer.html")))
+        for run in with_page
+    ]
+
+
+def _examples(facts: Mapping[str, Any]) -> str:
+    """Such as ``validation 408``; the training split only where there is nothing else."""
+    counts = [name for name in facts if name.startswith("data/") and name.endswith("/examples")]
+    splits = {name.split("/")[1]: facts[name] for name in counts}
+    tested = {name: count for name, count in splits.items() if name != "train"} or splits
+    return ", ".join(f"{name} {count}" for name, count in tested.items())
+
+
+def sections(runs: Sequence[RunResults], tables: Mapping[str, DataFrame], figures: Path | None) -> list[Section]:
+    """Scores first, then one section for each analysis that has a table, in the paper's order."""
+    facts = [run.facts for run in runs]
+    found = [_scores(facts)] if any(name.startswith("test/") for fact in facts for name in fact) else []
+    chapters = [chapter for chapter in (*CHAPTERS, *STRUCTURE_CHAPTERS) if chapter.analysis in tables]
+    return found + [_section(chapter, tables, figures) for chapter in chapters]
+
+
+def _scores(facts: Sequence[Mapping[str, Any]]) -> Section:
+    counts = dict.fromkeys(f"{task_title(str(fact.get('run/task')))}: {_examples(fact)}" for fact in facts)
+    models = " and ".join(dict.fromkeys(str(fact.get("run/model")) for fact in facts))
+    text = "The same weights, tested under each attention. Effective attention must change nothing but the time."
+    said = f"Measured on examples of {'; '.join(counts)}; model {models}."
+    return Section("scores", "Scores", "§3", text, said, [], [], [report_tables.scores(facts)], None)
+
+
+def _section(chapter: Chapter, tables: Mapping[str, DataFrame], figures: Path | None) -> Section:
+    name, table = chapter.analysis, tables[chapter.analysis]
+    made = [make(table) for make in _SUMMARIES.get(name, ())]
+    made += [_ACROSS[name](tables)] if name in _ACROSS else []
+    grids = [grid for grid in made if grid.rows]  # what was not asked for has no rows
+    remarks = [chapter.paper_says] if chapter.paper_says else []
+    if name == "patterns":
+        facts = pattern_net.pattern_net_facts()
+        grids.append(report_tables.confusion(facts))
+        remarks.append(_classifier(facts))
+    drawn = {figure: caption for figure, caption in chapter.figures.items() if can_draw(figure, table)}
+    pictures = [_picture(figure, caption, table, figures) for figure, caption in drawn.items()]
+    shown = report_structure.highlights(table) if name == "exemplars" else []
+    words = (name, chapter.title, chapter.paper, chapter.text, measured(table), remarks)
+    return Section(*words, pictures, grids, _full(name, table), shown)
+
+
+def measured(table: DataFrame) -> str:
+    """One sentence: which tasks, splits, numbers of examples, model, data and reading."""
+    if "text" in table:
+        return _of_a_text(table)
+    found = panels(table)
+    splits = " and ".join(map(str, table["split"].unique()))
+    counts = ", ".join(_count(panel, "examples") for panel in found)
+    states = ["pretrained" if empty else "finetuned" for empty in (table["checkpoint"].fillna("") == "").unique()]
+    models = f"{' and '.join(map(str, table['model'].unique()))} ({' and '.join(states)})"
+    data = " and ".join(_DATA.get(str(name), str(name)) for name in table["data"].unique())
+    return f"Measured on {splits} examples ({counts}), {models}, data from {data}{_reading(table, found)}."
+
+
+def _of_a_text(table: DataFrame) -> str:
+    texts = "; ".join(f"“{text}”" for text in table["text"].unique())
+    return f"Read from the text {texts} by {' and '.join(map(str, table['model'].unique()))} (pretrained)."
+
+
+def _count(panel: Panel, column: str) -> str:
+    """Such as ``MRPC 408``, or ``MRPC 408, mean of 3 runs``."""
+    runs = panel.table["run"].nunique() if "run" in panel.table else 1
+    mean = f", mean of {runs} runs" if runs > 1 else ""
+    return f"{one_line(panel.title)} {int(panel.table[column].max())}{mean}"
+
+
+def _reading(table: DataFrame, found: Sequence[Panel]) -> str:
+    readings = list(table["reading"].dropna().unique()) if "reading" in table else []
+    words = [_READINGS.get(str(name), str(name)) for name in readings if name not in ("exact_subset", "projected")]
+    text = f"; reading: {' and '.join(words)}" if words else ""
+    if "exact_subset" in readings and "count" in table:
+        subsets = [replace(panel, table=panel.table[panel.table["reading"] == "padded"]) for panel in found]
+        counts = [_count(panel, "count") for panel in subsets if len(panel.table)]
+        text += f", the two compared on the same examples ({', '.join(counts)})"
+    return text
+
+
+def _classifier(facts: Mapping[str, Any]) -> str:
+    agreement = facts.get("agreement")
+    if isinstance(agreement, Mapping):
+        said = ", ".join(
+            f"{name.replace('_', ' ')} {value:.3g}"
+            for name, value in agreement.items()
+            if isinstance(value, int | float)
+        )
+    else:
+        said = report_tables.number(agreement)
+    return f"The classifier's macro-F1 on held-out maps is {facts['macro_f1']:.3f}; maps annotated twice agree: {said}."
+
+
+def _picture(name: str, caption: str, table: DataFrame, figures: Path | None) -> Picture:
+    drawn = (
+        figure_bytes(FIGURES[name](table), "svg", salt=name)
+        if figures is None
+        else (figures / f"{name}.svg").read_bytes()
+    )
+    encoded = base64.b64encode(drawn).decode()
+    tasks = ", ".join(panel.title.replace("\n", " ") for panel in panels(table))
+    inches = float(_SVG_WIDTH.search(drawn)[1]) / _POINTS  # type: ignore[index]
+    return Picture(
+        f"data:image/svg+xml;base64,{encoded}",
+        f"{caption} Tasks: {tasks}.",
+        caption,
+        int(92 * inches),
+        int(128 * inches),
+    )
+
+
+def _full(name: str, table: DataFrame) -> FullTable:
+    whole = table.drop(columns="run", errors="ignore")
+    csv = whole.to_csv(index=False)
+    head = whole.head(_MOST_ROWS)
+    rows = [[_cell(value) for value in row] for row in head.astype(object).to_numpy()]
+    link = f"data:text/csv;charset=utf-8,{quote(csv)}" if len(csv.encode()) <= _MOST_BYTES else None
+    return FullTable(name, [str(column) for column in whole.columns], rows, len(whole), link)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return "" if value != value else f"{value:.4g}"
+    return "" if value is None or str(value) == "<NA>" else str(value)

@@ -1,0 +1,165 @@
+"""What a sweep found: one row per setting, mean and standard deviation over its seeds, standard beside effective.
+
+A Hydra callback, so that it runs with ``-m`` whatever launcher runs the jobs. Imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hydra.core.utils import JobReturn
+from hydra.experimental.callback import Callback
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+
+from effective_attention.io import write_text
+
+Metrics = dict[str, Any]
+Row = dict[str, str]
+_KEYS = ("task", "model", "data", "setting")
+_COMMON = {  # what every task has, beside its scores: title and digits
+    "seconds": ("seconds", 1),
+    "examples_per_second": ("examples/s", 0),
+    "seconds_ratio": ("ratio", 2),
+    "output_change": ("output change", 3),
+}
+_DIFFERENCE = "max_logit_difference"
+_NOT_SHOWN = ("changed_predictions", "null_space_share", "max_output_change")
+NOT_SCORES = frozenset((*_COMMON, _DIFFERENCE, *_NOT_SHOWN))
+"""What testing measures beside the task's own metrics."""
+
+
+class SweepSummary(Callback):
+    """Keeps ``summary.csv`` and ``summary.md`` in the sweep's folder up to date and prints the table at the end.
+
+    Written after every job: a sweep that a later job brings down has its summary all the same.
+    """
+
+    def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: Any) -> None:
+        if config.hydra.mode == RunMode.MULTIRUN:
+            self._write(Path(config.hydra.sweep.dir))
+
+    def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
+        folder = Path(config.hydra.sweep.dir)
+        rows = self._write(folder)
+        if not rows:
+            print(f"no finished run in {folder}: no summary")
+            return
+        print_rows(rows, title=f"Sweep, mean ± std over seeds ({folder / 'summary.md'})")
+
+    def _write(self, folder: Path) -> list[Row]:
+        rows = summarise(read_runs(folder))
+        if rows:
+            write_text(folder / "summary.csv", to_csv(rows))
+            write_text(folder / "summary.md", to_markdown(rows))
+        return rows
+
+
+def read_runs(folder: Path) -> list[tuple[str, Metrics]]:
+    """Every finished run below ``folder``: what was varied, apart from task and seed, and its metrics."""
+    paths = sorted(folder.glob("*/metrics.json"))
+    overrides = [[str(text) for text in OmegaConf.load(path.parent / ".hydra" / "overrides.yaml")] for path in paths]
+    shared = set.intersection(*map(set, overrides)) if overrides else set()
+    runs = []
+    for path, texts in zip(paths, overrides, strict=True):
+        varied = [text for text in texts if text not in shared and not text.startswith(("seed=", "task="))]
+        runs.append((" ".join(varied), json.loads(path.read_text(encoding="utf-8"))))
+    return runs
+
+
+def summarise(runs: Sequence[tuple[str, Metrics]]) -> list[Row]:
+    """One row for each (task, model, data, setting, attention)."""
+    groups: dict[tuple[str, str, str, str], list[Metrics]] = defaultdict(list)
+    for setting, metrics in runs:
+        groups[metrics["run/task"], metrics["run/model"], metrics["run/data"], setting].append(metrics)
+    return [row for key, members in groups.items() for row in _rows(key, members)]
+
+
+def _rows(key: tuple[str, str, str, str], members: list[Metrics]) -> list[Row]:
+    kinds = list(dict.fromkeys(name.split("/")[1] for name in members[0] if name.startswith("test/")))
+    return [_row(key, kind, members) for kind in kinds]
+
+
+def _row(key: tuple[str, str, str, str], kind: str, members: list[Metrics]) -> Row:
+    prefix = f"test/{kind}/"
+    names = [name.removeprefix(prefix) for name in members[0] if name.startswith(prefix)]
+    scores = [name for name in names if name not in NOT_SCORES]
+    row = dict(zip(_KEYS, key, strict=True)) | {"attention": kind}
+    row["seeds"] = str(len(members)) if len(members) > 1 else ""
+    for score in scores:
+        row[score] = mean_and_std([run[prefix + score] for run in members], digits=3)
+    for name, (title, digits) in _COMMON.items():
+        if prefix + name in members[0]:
+            row[title] = mean_and_std([run[prefix + name] for run in members], digits=digits)
+    difference = [run[prefix + _DIFFERENCE] for run in members if prefix + _DIFFERENCE in run]
+    row["logit difference"] = _largest(difference) if difference else ""
+    return row
+
+
+def mean_and_std(values: Sequence[float | None], *, digits: int) -> str:
+    """Sample standard deviation; a single value has none.
+
+    >>> mean_and_std([0.5, 0.7], digits=2), mean_and_std([0.5], digits=2), mean_and_std([None], digits=2)
+    ('0.60 ± 0.14', '0.50', 'undefined')
+    """
+    known = _known(values)
+    if known is None:
+        return "undefined"
+    mean = f"{statistics.fmean(known):.{digits}f}"
+    return f"{mean} ± {statistics.stdev(known):.{digits}f}" if len(known) > 1 else mean
+
+
+def _largest(values: Sequence[float | None]) -> str:
+    known = _known(values)
+    return "undefined" if known is None else f"{max(known):.1e}"
+
+
+def _known(values: Sequence[float | None]) -> list[float] | None:
+    """The numbers, or None if one of them is undefined, which metrics.json writes as null."""
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    return known if len(known) == len(values) else None
+
+
+def _columns(rows: Sequence[Row]) -> list[str]:
+    """All columns in order of first appearance, without those empty everywhere; what all tasks share goes last."""
+    last = [*(title for title, _ in _COMMON.values()), "logit difference"]
+    names = dict.fromkeys(name for row in rows for name in row)
+    used = [name for name in names if any(row.get(name) for row in rows)]
+    return [name for name in used if name not in last] + [name for name in last if name in used]
+
+
+def to_csv(rows: Sequence[Row]) -> str:
+    out = io.StringIO()
+    writer = csv.DictWriter(out, _columns(rows), restval="", extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def to_markdown(rows: Sequence[Row]) -> str:
+    columns = _columns(rows)
+    lines = [columns, ["---"] * len(columns), *[[row.get(name, "") for name in columns] for row in rows]]
+    return "".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |\n" for line in lines)
+
+
+def print_rows(rows: Sequence[Row], *, title: str) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in _columns(rows):
+        table.add_column(name, justify="left" if name in (*_KEYS, "attention") else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*[row.get(name, "") for name in _columns(rows)])
+    console = Console()
+    wide = Console(width=10_000).measure(table).maximum
+    Console(width=max(console.width, wide)).print(table)  # a log file or a narrow window must not cut numbers

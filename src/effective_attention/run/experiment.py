@@ -1,0 +1,184 @@
+"""The two commands, as functions of a composed config: ``train`` finetunes, tests and analyses; ``evaluate`` tests and analyses.
+
+Each is a straight line: check everything, build, run, write. Tests call them directly.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as pl
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf
+from pytorch_lightning.callbacks import Callback, LearningRateMonitor, ModelCheckpoint
+from pytorch_lightning.trainer.states import TrainerFn
+
+from effective_attention.errors import UserError
+from effective_attention.io import write_json, write_text
+from effective_attention.models.checkpoints import WholeCheckpointIO, check_fits, find_checkpoint, read_checkpoint
+from effective_attention.reports.scalars import named_scalars
+from effective_attention.reports.sweep import print_rows, summarise
+from effective_attention.run.analysing import GOLD, Findings, Inquiry
+from effective_attention.run.callbacks import AttentionDrift
+from effective_attention.run.cli import nothing_left_behind
+from effective_attention.run.loggers import ForgivingWandbLogger, build_loggers
+from effective_attention.run.setup import Run, prepare
+from effective_attention.run.testing import compare_attentions
+
+log = logging.getLogger(__name__)
+Metrics = dict[str, Any]
+
+
+def train(cfg: DictConfig) -> Metrics:
+    """Finetune, then test under each attention. Returns what ``metrics.json`` holds."""
+    with nothing_left_behind(Path(cfg.run_dir)):
+        run = prepare(cfg, checkpoint=None)
+        resume = _resume(cfg, run)
+        run.datamodule.split("train")
+        inquiry = Inquiry.prepare(cfg, run)
+    _write_config(cfg, run.folder)
+    watching: list[Callback] = (
+        [AttentionDrift(inquiry, cfg.drift.examples)] if cfg.drift.examples and inquiry.factories else []
+    )
+    callbacks = [*_checkpointing(run), LearningRateMonitor("step"), _SaveWhenInterrupted(run.folder), *watching]
+    trainer = _trainer(cfg, run, callbacks)
+    trainer.fit(run.classifier, datamodule=run.datamodule, ckpt_path=resume, weights_only=True)
+    validation = {name: float(value) for name, value in trainer.callback_metrics.items() if name.startswith("val/")}
+    return _test_and_report(cfg, trainer, run, inquiry, validation)
+
+
+def evaluate(cfg: DictConfig) -> Metrics:
+    """Test a checkpoint, or the pretrained model, under each attention. Returns what ``metrics.json`` holds."""
+    with nothing_left_behind(Path(cfg.run_dir)):
+        run = prepare(cfg, checkpoint=cfg.checkpoint)
+        inquiry = Inquiry.prepare(cfg, run)
+    _write_config(cfg, run.folder)
+    if cfg.checkpoint is None and run.task.has_labels:
+        log.warning(
+            "no checkpoint given: the encoder is pretrained, its classification head is random, so scores mean nothing"
+        )
+    return _test_and_report(cfg, _trainer(cfg, run, []), run, inquiry, {})
+
+
+def _resume(cfg: DictConfig, run: Run) -> str | None:
+    if cfg.resume is None:
+        return None
+    path = find_checkpoint(cfg.resume, "resume")
+    checkpoint = read_checkpoint(path, run.task)
+    if "optimizer_states" not in checkpoint:
+        raise UserError(f"resume={cfg.resume}: {path.name} holds weights only; resume from checkpoints/last.ckpt")
+    check_fits(checkpoint, run.classifier)
+    return str(path)
+
+
+def _write_config(cfg: DictConfig, folder: Path) -> None:
+    write_text(folder / "config.yaml", OmegaConf.to_yaml(cfg, resolve=True))
+
+
+# --- the trainer ---
+
+
+class _SaveWhenInterrupted(Callback):
+    """Ctrl-C, SIGTERM or an error in the middle of training: keep what has been learnt."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "checkpoints" / "last.ckpt"
+
+    def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
+        if trainer.global_step > 0 and trainer.state.fn == TrainerFn.FITTING:  # its validation included
+            trainer.save_checkpoint(self.path)
+            log.warning("stopped at step %d; go on with resume=%s", trainer.global_step, self.path)
+
+
+def _checkpointing(run: Run) -> list[Callback]:
+    """``best.ckpt`` by the task's metric (weights only) and ``last.ckpt`` with all that resuming needs."""
+    folder = str(run.folder / "checkpoints")
+    metric = f"val/{run.task.main_metric}"
+    return [
+        ModelCheckpoint(
+            folder, "best", monitor=metric, mode="max", save_weights_only=True, enable_version_counter=False
+        ),
+        ModelCheckpoint(folder, "last", enable_version_counter=False),
+    ]
+
+
+def _trainer(cfg: DictConfig, run: Run, callbacks: list[Callback]) -> pl.Trainer:
+    config = OmegaConf.to_container(cfg, resolve=True)
+    tags = [run.task.name, run.encoder.name, *cfg.attention.kinds, f"seed={cfg.seed}"]
+    wandb = None if cfg.logger.wandb is None else {**cfg.logger.wandb, "group": cfg.logger.wandb.group or _sweep_name()}
+    loggers = build_loggers(run.folder, wandb, config={**config, **run.facts}, tags=tags)  # type: ignore[dict-item]
+    trainer: pl.Trainer = instantiate(
+        cfg.trainer,
+        logger=loggers,
+        callbacks=callbacks,
+        plugins=[WholeCheckpointIO()],
+        default_root_dir=str(run.folder),
+    )
+    return trainer
+
+
+def _sweep_name() -> str | None:
+    """The sweep's folder name, which its runs share as their W&B group; None outside a sweep."""
+    hydra = HydraConfig.get() if HydraConfig.initialized() else None
+    return Path(hydra.sweep.dir).name if hydra is not None and hydra.mode == RunMode.MULTIRUN else None
+
+
+# --- results ---
+
+
+def _test_and_report(cfg: DictConfig, trainer: pl.Trainer, run: Run, inquiry: Inquiry, earlier: Metrics) -> Metrics:
+    tested = compare_attentions(
+        trainer, run.classifier, run.datamodule, cfg.attention.kinds, repeats=cfg.attention.repeats
+    )
+    metrics = {**run.facts, **run.datamodule.facts(), **earlier, **tested}
+    findings = inquiry.answer(metrics, trainer.strategy.root_device)
+    scalars = named_scalars(findings.tables)
+    metrics |= scalars
+    if trainer.is_global_zero:
+        findings.write(run.folder, metrics)
+        write_json(run.folder / "metrics.json", metrics)
+    rows = summarise([("", metrics)])
+    _log(trainer, metrics, {**tested, **scalars}, rows, findings)
+    if trainer.is_global_zero:
+        _tell(run, rows, metrics, findings)
+    return metrics
+
+
+def _log(
+    trainer: pl.Trainer, metrics: Metrics, numbers: Metrics, rows: list[dict[str, str]], findings: Findings
+) -> None:
+    for logger in trainer.loggers:
+        if isinstance(logger, ForgivingWandbLogger):
+            logger.log_metrics(numbers, step=trainer.global_step)
+            logger.log_summary(metrics)
+            logger.log_rows("attention", rows)
+            logger.log_findings(findings)
+            logger.finish()
+        else:
+            logger.log_metrics(numbers, step=trainer.global_step)
+            logger.save()
+
+
+def _tell(run: Run, rows: list[dict[str, str]], metrics: Metrics, findings: Findings) -> None:
+    print_rows(
+        rows,
+        title=f"{run.task.name}: {run.encoder.name} on {run.datamodule.split(run.datamodule.eval_split).examples.source}",
+    )
+    truncated = [
+        f"{int(count)} {name.split('/')[1]}" for name, count in metrics.items() if name.endswith("/truncated") and count
+    ]
+    if truncated:
+        print(f"cut at {run.datamodule.max_length} tokens: {', '.join(truncated)} examples")
+    if metrics.get("run/words") == GOLD:
+        print("words:   gold annotation, no tagger")
+    print(f"results: {run.folder}")
+    if findings.report is not None:
+        print(f"report:  {findings.report}")
+    for name, page in findings.pages.items():
+        print(f"{name}: {run.folder / name}.html ({len(page) / 1e6:.1f} MB)")
+    if "run/note" in metrics:
+        print(metrics["run/note"])

@@ -1,0 +1,161 @@
+"""Where numbers go while they are made: CSV always, Weights & Biases when it works.
+
+W&B is a convenience, never a condition: whatever goes wrong with it is said once, in one line, and the run goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pytorch_lightning.loggers import CSVLogger, Logger, WandbLogger
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from effective_attention.run.analysing import Findings
+
+log = logging.getLogger(__name__)
+Result = TypeVar("Result")
+_LARGEST_PAGE = 20 * 10**6  # letters
+
+
+class ForgivingWandbLogger(WandbLogger):
+    """A ``WandbLogger`` that gives up after its first failure instead of ending the run."""
+
+    broken = False
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._wandb_init.pop("anonymous", None)  # passed on even when unset, which W&B answers with a warning
+
+    def _attempt(self, action: Callable[[], Result]) -> Result | None:
+        if self.broken:
+            return None
+        try:
+            return action()
+        except Exception as error:
+            self.broken = True
+            _say_off(error)
+            return None
+
+    def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
+        self._attempt(lambda: super(ForgivingWandbLogger, self).log_metrics(metrics, step))
+
+    def log_hyperparams(self, params: Any, *args: Any, **kwargs: Any) -> None:
+        self._attempt(lambda: super(ForgivingWandbLogger, self).log_hyperparams(params))
+
+    def log_rows(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """A table of the results."""
+        columns = list(dict.fromkeys(column for row in rows for column in row))
+        data = [[row.get(column, "") for column in columns] for row in rows]
+        self._attempt(lambda: self.log_table(name, columns=columns, data=data))
+
+    def log_findings(self, findings: Findings) -> None:
+        """Tables, figures, pages, and the report as an artifact."""
+        self._attempt(lambda: self._log_findings(findings))
+
+    def _log_findings(self, findings: Findings) -> None:
+        import wandb
+
+        tables = {f"tables/{name}": wandb.Table(dataframe=_plain(table)) for name, table in findings.tables.items()}
+        figures = {f"figures/{name}": wandb.Image(str(path)) for name, path in findings.figures.items()}
+        pages = {f"pages/{name}": wandb.Html(page, inject=False) for name, page in _bearable(findings.pages).items()}
+        if tables or figures or pages:
+            self.experiment.log({**tables, **figures, **pages})
+        if findings.report is not None:
+            artifact = wandb.Artifact(f"report-{self.experiment.id}", type="report")
+            artifact.add_file(str(findings.report))
+            self.experiment.log_artifact(artifact)
+
+    def log_summary(self, values: Mapping[str, Any]) -> None:
+        """Final values: what the run's overview shows and sweeps are sorted by."""
+        self._attempt(lambda: self.experiment.summary.update(dict(values)))
+
+    def finish(self) -> None:
+        """End the run, so that the next one of a sweep starts its own; also after a failure, or that would go on in this one."""
+        self._attempt(lambda: self.experiment.finish())
+        if self.broken and self._experiment is not None:
+            with contextlib.suppress(Exception):
+                self._experiment.finish()
+
+
+def _bearable(pages: Mapping[str, str]) -> dict[str, str]:
+    """Those that a dashboard can show; a word about the others."""
+    large = [name for name, page in pages.items() if len(page) > _LARGEST_PAGE]
+    if large:
+        log.warning("W&B: left out, because larger than %d MB: %s.html", _LARGEST_PAGE // 10**6, ".html, ".join(large))
+    return {name: page for name, page in pages.items() if name not in large}
+
+
+def _plain(table: pd.DataFrame) -> pd.DataFrame:
+    """W&B knows neither pandas' missing integers nor a number that is not one: both become None."""
+    return table.astype(object).where(table.notna(), None)
+
+
+def build_loggers(
+    run_dir: Path, wandb_options: Mapping[str, Any] | None, *, config: Mapping[str, Any], tags: Sequence[str]
+) -> list[Logger]:
+    """CSV, and W&B unless ``wandb_options`` is None or it cannot be started."""
+    loggers: list[Logger] = [CSVLogger(save_dir=str(run_dir), name="", version="csv")]
+    if wandb_options is not None:
+        wandb = _start_wandb(run_dir, wandb_options, tags)
+        if wandb is not None:
+            wandb.log_hyperparams(dict(config))
+            loggers.append(wandb)
+    return loggers
+
+
+def _start_wandb(run_dir: Path, options: Mapping[str, Any], tags: Sequence[str]) -> ForgivingWandbLogger | None:
+    """Online if the user is logged in; offline if not, or if the server does not answer; None if not even that works."""
+    for mode in ["online", "offline"] if _wants_online() else [os.environ.get("WANDB_MODE") or "offline"]:
+        try:
+            return _open_wandb(run_dir, options, tags, mode)
+        except Exception as error:
+            _say_off(error, mode)
+    return None
+
+
+def _open_wandb(run_dir: Path, options: Mapping[str, Any], tags: Sequence[str], mode: str) -> ForgivingWandbLogger:
+    import wandb
+
+    settings = wandb.Settings(init_timeout=30, silent=True)
+    extra = [str(tag) for tag in options.get("tags") or []]
+    logger = ForgivingWandbLogger(
+        project=options["project"],
+        name=options.get("name"),
+        group=options.get("group"),
+        entity=options.get("entity"),
+        save_dir=str(run_dir),
+        tags=[*tags, *extra],
+        mode=mode,
+        settings=settings,
+    )
+    _ = logger.experiment  # start it here, where a failure can be caught
+    return logger
+
+
+def _wants_online() -> bool:
+    """Logged in, and not told otherwise by WANDB_MODE."""
+    if os.environ.get("WANDB_MODE"):
+        return os.environ["WANDB_MODE"] == "online"
+    try:
+        import wandb
+
+        return bool(wandb.login(prompt=False, verify=False))
+    except ImportError:
+        return False  # said when it is opened
+    except Exception as error:
+        _say_off(error, "login")
+        return False
+
+
+def _say_off(error: Exception, what: str = "logging") -> None:
+    reason = " ".join(str(error).split()) or type(error).__name__
+    log.warning(
+        "W&B %s failed, the run goes on %s: %s", what, "offline" if what == "online" else "without it", reason[:200]
+    )

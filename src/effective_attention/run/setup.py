@@ -1,0 +1,167 @@
+"""Everything a command needs, built and checked before anything is written: whatever bad input can break, breaks here."""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+import transformers
+from hydra.errors import InstantiationException
+from hydra.utils import instantiate
+from omegaconf import DictConfig
+from transformers import PreTrainedModel
+
+from effective_attention.attention.implementations import check_swappable
+from effective_attention.data.datamodule import Source, TextDataModule
+from effective_attention.data.tasks import Task
+from effective_attention.errors import UserError, first_line
+from effective_attention.models.checkpoints import find_checkpoint, read_checkpoint, restore_classifier
+from effective_attention.models.classifier import CHECKPOINT_KEY, SequenceClassifier
+from effective_attention.models.encoders import Encoder, encoder_from_dict
+
+
+@dataclass
+class Run:
+    """What both commands set up in the same way.
+
+    Attributes:
+        folder: Where results go.
+        task: What is learnt.
+        encoder: Where the model comes from.
+        datamodule: The examples.
+        classifier: The model to train or test.
+        facts: What a reader of the results should know of the run; part of ``metrics.json``.
+        checkpoint: Where the weights come from; None: they are the pretrained ones, at first.
+    """
+
+    folder: Path
+    task: Task
+    encoder: Encoder
+    datamodule: TextDataModule
+    classifier: SequenceClassifier
+    facts: dict[str, Any]
+    checkpoint: str | None
+
+    def pretrained_start(self) -> PreTrainedModel:
+        """The model as it was before finetuning, once more; its random parts are drawn from the seed alone."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.classifier.origin["seed"])
+            return self.encoder.classifier(self.classifier.model.config.num_labels)
+
+
+def prepare(cfg: DictConfig, checkpoint: str | None) -> Run:
+    """Everything bad input can break, before anything is written."""
+    _quiet_libraries()
+    _check(cfg)
+    pl.seed_everything(cfg.seed, workers=True, verbose=False)
+    task: Task = instantiate(cfg.task)
+    if not task.has_labels and "optimizer" in cfg:
+        raise UserError(
+            f"task={task.name} has no labels, so there is nothing to learn; train on a task that has, such as task=mrpc, "
+            f"then look at it with evaluate.py task={task.name} checkpoint=<run>"
+        )
+    source: Source = instantiate(cfg.data.source)
+    if checkpoint is None:
+        encoder: Encoder = instantiate(cfg.model)
+        origin = {"encoder": encoder.to_dict(), "seed": cfg.seed, "data": source.name}
+        model = encoder.classifier(task.num_outputs)  # first to draw from the seed: pretrained_start relies on it
+        classifier = SequenceClassifier(model, task, _optimizer(cfg), warmup=cfg.get("warmup", 0.0), origin=origin)
+    else:
+        state = read_checkpoint(find_checkpoint(checkpoint, "checkpoint"), task)
+        classifier = restore_classifier(state, task)
+        encoder = encoder_from_dict(state[CHECKPOINT_KEY]["encoder"])
+    for kind in cfg.attention.kinds:
+        _check_attention(classifier, kind)
+    datamodule = _datamodule(cfg, task, source, encoder, classifier)
+    datamodule.split(datamodule.eval_split)
+    facts = _facts(task, source, encoder, seed=cfg.seed, checkpoint=checkpoint)
+    return Run(Path(cfg.run_dir), task, encoder, datamodule, classifier, facts, checkpoint)
+
+
+def _check(cfg: DictConfig) -> None:
+    """The options that belong to nobody below."""
+    if not isinstance(cfg.seed, int) or not 0 <= cfg.seed < 2**32:
+        raise UserError(f"seed must be a whole number from 0 to {2**32 - 1}, got {cfg.seed!r}")
+    if not cfg.attention.kinds or not isinstance(cfg.attention.repeats, int) or cfg.attention.repeats < 1:
+        raise UserError(
+            "attention must have at least one of kinds and repeats, "
+            f"got attention.kinds={cfg.attention.kinds} attention.repeats={cfg.attention.repeats}"
+        )
+    try:
+        instantiate(cfg.trainer, logger=False)  # thrown away: the real one writes files as soon as it has its loggers
+    except InstantiationException as error:
+        reason = first_line(error.__cause__ or error)
+        raise UserError(f"trainer: {reason}; check the trainer's options, or add trainer=cpu") from error
+
+
+def _optimizer(cfg: DictConfig) -> Any:
+    return instantiate(cfg.optimizer) if "optimizer" in cfg else None
+
+
+def _check_attention(classifier: SequenceClassifier, kind: str) -> None:
+    try:
+        check_swappable(classifier.model, kind)
+    except ValueError as error:
+        raise UserError(f"attention {kind!r}: {error}") from error
+
+
+def _datamodule(
+    cfg: DictConfig, task: Task, source: Source, encoder: Encoder, classifier: SequenceClassifier
+) -> TextDataModule:
+    options = {name: value for name, value in cfg.data.items() if name in _DATA_OPTIONS}
+    return TextDataModule(
+        task,
+        source,
+        encoder.tokenizer(),
+        seed=cfg.seed,
+        split=cfg.split,
+        max_positions=getattr(classifier.model.config, "max_position_embeddings", None),
+        **options,
+    )
+
+
+_DATA_OPTIONS = ("batch_size", "max_length", "padding", "limit_train", "limit_eval", "num_workers", "token_cache")
+
+
+def _facts(task: Task, source: Source, encoder: Encoder, *, seed: int, checkpoint: str | None) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "run/task": task.name,
+        "run/model": encoder.name,
+        "run/data": source.name,
+        "run/seed": seed,
+        "run/checkpoint": checkpoint,
+    }
+    embedded = [name for name, is_so in (("model", encoder.embedded), ("data", source.name == "sample")) if is_so]
+    facts["run/embedded"] = bool(embedded)
+    if embedded:
+        command = "train.py" if task.has_labels else "evaluate.py model=bert_base"
+        real = (
+            f"task={task.name} data=local data.dir=<folder>" if task.loaders else f"+experiment=paper task={task.name}"
+        )
+        facts["run/note"] = (
+            f"embedded {' and '.join(embedded)}: a small demonstration, not the paper's setting; "
+            f"for the real thing: python {command} {real}"
+        )
+    return facts
+
+
+def _quiet_libraries() -> None:
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # its retries; what comes of them is our error to tell
+    for noisy in ("pytorch_lightning", "lightning_fabric"):  # device banners and tips; warnings stay
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    warnings.filterwarnings("ignore", module="pytorch_lightning.utilities._pytree")
+    warnings.filterwarnings("ignore", message="The number of training batches")
+    warnings.filterwarnings(
+        "ignore", message="You're resuming from a checkpoint that ended before"
+    )  # our data module can
+    warnings.filterwarnings("ignore", message=".*does not have many workers")
+    warnings.filterwarnings("ignore", message="Metric `SpearmanCorrcoef` will save all")  # a few thousand numbers

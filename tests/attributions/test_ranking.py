@@ -1,0 +1,60 @@
+"""Ranks and Spearman against SciPy, token subset by token subset; bootstrap intervals against a loop."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from effective_attention.attributions.ranking import bootstrap, ranks, spearman
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.booleans()), min_size=1, max_size=12))
+def test_as_scipy_does_with_ties_and_holes(rows: list[tuple[int, int, bool]]) -> None:
+    one, other, chosen = (np.array(column) for column in zip(*rows, strict=True))
+    expected = np.zeros(len(rows))
+    expected[chosen] = stats.rankdata(one[chosen])
+    mask = torch.from_numpy(chosen)
+    np.testing.assert_allclose(ranks(torch.from_numpy(one).double(), mask), expected)
+    got = spearman(torch.from_numpy(one).double(), torch.from_numpy(other).double(), mask).item()
+    if len(set(one[chosen])) < 2 or len(set(other[chosen])) < 2:
+        assert np.isnan(got)
+    else:
+        assert got == pytest.approx(stats.spearmanr(one[chosen], other[chosen]).statistic, abs=1e-9)
+
+
+def test_many_at_once() -> None:
+    generator = torch.Generator().manual_seed(0)
+    scores, other = torch.rand(3, 4, 7, generator=generator), torch.rand(4, 7, generator=generator)
+    chosen = torch.rand(4, 7, generator=generator) < 0.8
+    got = spearman(scores, other, chosen)
+    assert got.shape == (3, 4)
+    for method in range(3):
+        for example in range(4):
+            mask = chosen[example]
+            want = stats.spearmanr(scores[method, example][mask], other[example][mask]).statistic
+            assert got[method, example].item() == pytest.approx(want, abs=1e-9)
+
+
+def test_rounding_noise_is_a_tie() -> None:
+    chosen = torch.ones(3, dtype=torch.bool)
+    assert ranks(torch.tensor([1.0, 1.0 + 1e-8, 2.0], dtype=torch.float64), chosen).tolist() == [1.5, 1.5, 3.0]
+    assert ranks(torch.tensor([1e-12, 3e-12, 2e-12], dtype=torch.float64), chosen).tolist() == [1.0, 3.0, 2.0]
+
+
+def test_bootstrap() -> None:
+    values = torch.randn(200, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    values[::3, 1] = torch.nan
+    values[:, 2] = torch.nan
+    low, high = bootstrap(values, seed=1)
+    for column in range(2):
+        kept = values[~values[:, column].isnan(), column].numpy()
+        error = kept.std() / np.sqrt(len(kept))
+        assert low[column].item() == pytest.approx(kept.mean() - 1.96 * error, abs=0.25 * error)
+        assert high[column].item() == pytest.approx(kept.mean() + 1.96 * error, abs=0.25 * error)
+    assert low[2].isnan()
+    assert torch.equal(torch.stack(bootstrap(values, seed=1)).nan_to_num(), torch.stack([low, high]).nan_to_num())

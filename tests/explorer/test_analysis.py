@@ -1,0 +1,195 @@
+"""The explorer as an analysis: which texts and models are on its page, and what is said of mistakes."""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from effective_attention.analyses.common.run import analyse
+from effective_attention.attention.trace import trace
+from effective_attention.errors import UserError
+from effective_attention.explorer.analysis import Explorer
+from effective_attention.run.cli import explain, quoted
+from effective_attention.run.experiment import evaluate
+from helpers.explorer_page import header_of, numbers_of
+
+
+@pytest.fixture(scope="module")
+def whole(subject, context):
+    """A context that can show examples, of a finetuned model."""
+    return dataclasses.replace(
+        context,
+        example_trace=lambda index: subject.trace([index]),
+        example_texts=subject.split.examples.texts.__getitem__,
+        reference=lambda: subject.reference,
+        metrics={"run/model": "tiny", "run/checkpoint": "runs/x"},
+    )
+
+
+def shown(subject, context, **options):
+    analysis = Explorer(context, **options)
+    table = analyse(subject, {"explorer": analysis})["explorer"]
+    return table, analysis.page()
+
+
+def assert_shows(page, side, seen):
+    """Every number of a side is that of a trace of one text."""
+    for number, layer in enumerate(seen.layers):
+        for part in ("standard", "effective"):
+            found = numbers_of(page, side, part, number) / 1e5
+            np.testing.assert_allclose(found, layer.part(part)[0].numpy(), atol=6e-6)
+
+
+def test_an_example_of_the_split(subject, whole, singles):
+    table, page = shown(subject, whole, example=5)
+    assert_shows(page, 0, singles[5])
+    (side,) = header_of(page)["sides"]
+    assert side["texts"] == list(subject.split.examples.texts[5])
+    assert (side["name"], side["model"], side["checkpoint"]) == ("", "tiny", "runs/x")
+    chances = torch.softmax(singles[5].logits[0], 0).tolist()
+    assert table["label"].tolist() == ["not_equivalent", "equivalent"]
+    assert table["value"].tolist() == pytest.approx(chances, abs=1e-6)
+    assert [chance for _, chance in side["prediction"]["probabilities"]] == table["value"].tolist()
+    assert table[["side", "layers", "heads", "tokens"]].drop_duplicates().values.tolist() == [
+        [0, 2, 4, int(singles[5].lengths)]
+    ]
+
+
+def test_padding_is_left_out(subject, whole, singles):
+    padded = dataclasses.replace(subject, reading="exact")
+    context = dataclasses.replace(whole, example_trace=lambda index: padded.trace([index], full_length=True))
+    _, page = shown(subject, context, example=2)
+    assert_shows(page, 0, singles[2])
+
+
+def test_a_text_of_the_users(subject, whole):
+    texts = ("A cat sat.", "It purred.")
+    own = trace(subject.model, whole.tokenizer(*texts, return_tensors="pt"))
+    _, page = shown(subject, dataclasses.replace(whole, text=own, texts=texts), example=99)
+    (side,) = header_of(page)["sides"]
+    assert (side["texts"], side["segments"]) == (list(texts), own.inputs["token_type_ids"][0].tolist())
+    np.testing.assert_allclose(numbers_of(page, 0, "standard", 1) / 1e5, own.layers[1].attention[0].numpy(), atol=6e-6)
+
+
+def test_beside_the_pretrained_start(subject, whole):
+    table, page = shown(subject, whole, example=3, beside="pretrained")
+    header = header_of(page)
+    assert header["same_tokens"] is True
+    assert [(side["name"], side["checkpoint"]) for side in header["sides"]] == [
+        ("finetuned", "runs/x"),
+        ("pretrained", None),
+    ]
+    assert_shows(page, 1, subject.trace([3], subject.reference))
+    assert header["sides"][1]["prediction"] is None, "its head is random"
+    assert table[table["side"] == 1]["value"].isna().all()
+
+
+def test_beside_another_text(subject, whole):
+    table, page = shown(subject, whole, beside_text="A bird sang.", beside_text_pair="So?", neurons=False)
+    assert [side["name"] for side in header_of(page)["sides"]] == ["first text", "second text"]
+    seen = trace(subject.model, whole.tokenizer("A bird sang.", "So?", return_tensors="pt"))
+    np.testing.assert_allclose(numbers_of(page, 1, "standard", 0) / 1e5, seen.layers[0].attention[0].numpy(), atol=6e-6)
+    assert table[table["side"] == 1]["value"].tolist() == pytest.approx(
+        torch.softmax(seen.logits[0], 0).tolist(), abs=1e-6
+    )
+
+
+def test_a_pretrained_model_predicts_nothing(subject, whole):
+    table, page = shown(subject, dataclasses.replace(whole, reference=None))
+    assert header_of(page)["sides"][0]["prediction"] is None
+    assert table[["label", "value"]].fillna("none").values.tolist() == [["", "none"]]
+
+
+def test_a_score(make_subject):
+    from effective_attention.analyses.common.run import describe
+
+    subject = make_subject(task="stsb")
+    facts = {"example_trace": lambda index: subject.trace([index]), "reference": lambda: subject.reference}
+    texts = subject.split.examples.texts.__getitem__
+    context = describe(subject, task=subject.datamodule.task, example_texts=texts, **facts)
+    table, page = shown(subject, context)
+    score = float(subject.trace([0]).logits[0, 0])
+    assert (table["label"].tolist(), table["value"].tolist()) == (["score"], pytest.approx([score]))
+    assert header_of(page)["sides"][0]["prediction"] == {"kind": "score", "score": pytest.approx(score)}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"example": 9}, r"analysis\.explorer\.example must be from 0 to 8, got 9"),
+        ({"beside": "no/such/run"}, r"analysis\.explorer\.beside=no/such/run: no such file or folder"),
+        ({"beside": 7}, r"analysis\.explorer\.beside must be pretrained, a run directory or a \.ckpt file, got 7"),
+        ({"beside": "pretrained", "beside_text": "x"}, "exclude each other"),
+        ({"beside_text": " "}, r"analysis\.explorer\.beside_text must be a text, got ' '"),
+        ({"beside_text": 7}, r"analysis\.explorer\.beside_text must be a text, got 7"),
+        ({"beside_text_pair": "x"}, r"beside_text_pair is given without analysis\.explorer\.beside_text"),
+        ({"neurons": "yes"}, r"analysis\.explorer\.neurons must be true or false, got 'yes'"),
+    ],
+)
+def test_bad_options(whole, options, message):
+    with pytest.raises(UserError, match=message):
+        Explorer(whole, **options)
+
+
+def test_bad_texts_and_models(subject, whole, context):
+    with pytest.raises(UserError, match="text is empty; add text=<some words>"):
+        Explorer(dataclasses.replace(whole, texts=(" ",)))
+    with pytest.raises(UserError, match="beside=pretrained: this is the pretrained model; add checkpoint=<run>"):
+        Explorer(context, beside="pretrained")
+    with pytest.raises(UserError, match="beside=runs/x: there is no task"):
+        Explorer(dataclasses.replace(whole, task=None), beside="runs/x")
+    with pytest.raises(ValueError, match="wants a context with example_trace and example_texts"):
+        shown(subject, context)
+
+
+# --- through the command ---
+
+
+def test_the_command_writes_the_page(trained, compose, tmp_path: Path, capsys):
+    text = [quoted("text=Well, a <b>cat</b> sat."), quoted("text_pair=Did it?")]
+    options = ["analysis=explorer", "analysis.explorer.beside=pretrained", *text]
+    evaluate(compose("evaluate", f"checkpoint={trained.folder}", *options))
+    path = tmp_path / "run" / "explorer.html"
+    page = path.read_text(encoding="utf-8")
+    assert f"explorer: {path} (0." in capsys.readouterr().out
+    first, second = header_of(page)["sides"]
+    assert first["texts"] == second["texts"] == ["Well, a <b>cat</b> sat.", "Did it?"]
+    assert (first["model"], first["checkpoint"], first["name"]) == ("tiny", str(trained.folder), "finetuned")
+    assert (second["model"], second["checkpoint"], second["name"]) == ("tiny", None, "pretrained")
+    table = pd.read_parquet(tmp_path / "run" / "tables" / "explorer.parquet")
+    assert table["checkpoint"].tolist() == [str(trained.folder)] * 2 + [""]
+    assert (tmp_path / "run" / "report.html").is_file()
+
+
+def test_beside_another_run(trained, compose, tmp_path: Path):
+    evaluate(compose("evaluate", "analysis=explorer", f"analysis.explorer.beside={trained.folder}", "seed=5"))
+    page = (tmp_path / "run" / "explorer.html").read_text(encoding="utf-8")
+    header = header_of(page)
+    assert [side["name"] for side in header["sides"]] == ["pretrained", str(trained.folder)]
+    assert [side["prediction"] is None for side in header["sides"]] == [True, False]
+    assert header["same_tokens"] is True
+    assert not np.array_equal(numbers_of(page, 0, "standard", 0), numbers_of(page, 1, "standard", 0))
+
+
+def test_a_mistake_is_one_line_and_leaves_nothing(compose, tmp_path: Path):
+    with pytest.raises(UserError) as caught:
+        evaluate(compose("evaluate", "analysis=explorer", "analysis.explorer.beside=nonsense"))
+    assert "analysis.explorer.beside=nonsense" in explain(caught.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_wandb_gets_pages_of_bearable_size(caplog):
+    from types import SimpleNamespace
+
+    from effective_attention.run.analysing import Findings
+    from effective_attention.run.loggers import ForgivingWandbLogger
+
+    logged = []
+    fake = SimpleNamespace(experiment=SimpleNamespace(log=logged.append))
+    ForgivingWandbLogger._log_findings(fake, Findings({}, {"explorer": "<p>small</p>", "other": "x" * 20_000_001}))
+    ((name, page),) = logged[0].items()
+    assert (name, page.html) == ("pages/explorer", "<p>small</p>")
+    assert caplog.messages == ["W&B: left out, because larger than 20 MB: other.html"]

@@ -1,0 +1,214 @@
+"""Explorer pages of made-up sides, opened in a browser that is watched: any error and any request fails the test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from effective_attention.explorer.page import build_page
+from effective_attention.explorer.sides import Side
+
+LAYERS, HEADS, WIDTH = 2, 3, 4
+TOKENS = ["[CLS]", "the", "fox", "jumps", "over", ".", "[SEP]"]
+HOSTILE = [
+    "[CLS]",
+    "<img src=x onerror=hit()>",
+    '=1+"1",',
+    "</script>",
+    "&lt;",
+    "]]>",
+    "\u0001",
+    "-2",
+    "",
+    "🦊",
+    "[SEP]",
+]
+PARTS = ("standard", "effective", "null", "difference")
+
+
+def made_up(
+    tokens: list[str] = TOKENS, *, seed: int = 0, layers: int = LAYERS, heads: int = HEADS, **facts: Any
+) -> Side:
+    """Weights as a softmax makes them, an effective part of both signs; layer 0 loses nothing."""
+    random = np.random.default_rng(seed)
+    size = len(tokens)
+    standard = [random.dirichlet([0.3] * size, size=(heads, size)) for _ in range(layers)]
+    effective = [part - (0.02 * random.normal(size=part.shape) if layer else 0) for layer, part in enumerate(standard)]
+    vectors = [[random.normal(size=(heads, size, WIDTH)) for _ in range(layers)] for _ in range(2)]
+    given: dict[str, Any] = {
+        "texts": ("the fox jumps over.",),
+        "prediction": {"kind": "class", "probabilities": [["no", 0.125], ["yes", 0.875]]},
+        "model": "tiny",
+        "scaling": [0.5] * layers,
+        **facts,
+    }
+    return Side(
+        tokens=tokens,
+        special=[token.startswith("[") for token in tokens],
+        segments=[0] * size,
+        standard=standard,
+        effective=effective,
+        ranks=[[size - (layer > 0)] * heads for layer in range(layers)],
+        query=vectors[0],
+        key=vectors[1],
+        **given,
+    )
+
+
+def whole(side: Side, part: str, layer: int, decimals: int = 5) -> Any:
+    """What a page must show of a part, (head, query, key) whole numbers."""
+    standard, effective = (
+        np.rint(np.asarray(of[layer]) * 10**decimals).astype(int) for of in (side.standard, side.effective)
+    )
+    return {
+        "standard": standard,
+        "effective": effective,
+        "null": standard - effective,
+        "difference": effective - standard,
+    }[part]
+
+
+def text_of(number: int, decimals: int = 5) -> str:
+    """A whole number of 10**-decimals as the page writes it; by decimal arithmetic, which does not round."""
+    from decimal import Decimal
+
+    return f"{Decimal(int(number)).scaleb(-decimals):.{decimals}f}"
+
+
+@cache
+def one() -> Side:
+    return made_up()
+
+
+@cache
+def pair() -> tuple[Side, Side]:
+    return made_up(name="before"), made_up(seed=1, name="after")
+
+
+@cache
+def page_of(kind: str) -> str:
+    """The HTML of one of a few pages."""
+    made = {
+        "one": lambda: [one()],
+        "pair": lambda: list(pair()),
+        "texts": lambda: [made_up(name="first"), made_up(["[CLS]", "a", "[SEP]"], seed=2, name="second")],
+        "hostile": lambda: [
+            made_up(
+                HOSTILE, texts=("<img src=x onerror=hit()>", "</script><script>hit()</script>"), model="<b>bold</b>"
+            )
+        ],
+        "long": lambda: [made_up([f"word{i}" for i in range(300)], layers=1, heads=2)],
+    }[kind]()
+    return build_page(made, title="<script>hit()</script>" if kind == "hostile" else "A fox")
+
+
+@contextmanager
+def opened(
+    chromium: Any, folder: Path, kind: str = "one", hash_: str = "", *, width: int = 1200, scheme: str = "light"
+) -> Iterator[Any]:
+    """A page, drawn; at the end: no message in the console, no error, no request but for the file itself."""
+    path = folder / f"{kind}.html"
+    path.write_text(page_of(kind), encoding="utf-8")
+    context = chromium.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, accept_downloads=True)
+    page = context.new_page()
+    seen: list[str] = []
+    page.on("console", lambda message: seen.append(f"console: {message.text}"))
+    page.on("pageerror", lambda error: seen.append(f"error: {error}"))
+    asked: set[str] = set()
+    page.on("request", lambda request: asked.add(request.url.split("#")[0]))
+    page.goto(f"{path.as_uri()}#{hash_}")
+    page.evaluate("explorer.ready.then(() => null)")
+    yield page
+    assert seen == [], seen
+    assert {url for url in asked if not url.startswith(("data:", "blob:"))} == {path.as_uri()}, asked
+    context.close()
+
+
+def settle(page: Any) -> Any:
+    """Wait until everything is drawn."""
+    page.evaluate("explorer.settled().then(() => null)")
+    return page
+
+
+def change(page: Any, **changes: Any) -> Any:
+    page.evaluate("(changes) => { explorer.set(changes); }", changes)
+    return settle(page)
+
+
+def state(page: Any) -> dict[str, Any]:
+    return page.evaluate("explorer.state")
+
+
+def readout(page: Any) -> dict[str, str]:
+    """What is said of the place in focus: text, value, query, key, layer, head, part."""
+    return page.evaluate(
+        "({ text: document.getElementById('readout').textContent, ...document.getElementById('readout').dataset })"
+    )
+
+
+def pointed(page: Any, columns: int, rows: int, share: float = 1) -> list[dict[str, str]]:
+    """What is said while the pointer goes over the picture, or its left part, in so many steps, wherever there is something."""
+    return page.evaluate(
+        """async ([columns, rows, share]) => {
+          const canvas = document.querySelector(".pane canvas");
+          const box = canvas.getBoundingClientRect();
+          const said = [];
+          for (let i = 0; i < columns * rows; i++) {
+            const clientX = box.left + (share * box.width * ((i % columns) + 0.5)) / columns;
+            const clientY = box.top + (box.height * (Math.floor(i / columns) + 0.5)) / rows;
+            canvas.dispatchEvent(new PointerEvent("pointermove", { clientX, clientY, bubbles: true }));
+            await explorer.settled();
+            const readout = document.getElementById("readout");
+            if (!document.getElementById("tip").hidden) said.push({ text: readout.textContent, ...readout.dataset });
+          }
+          return said;
+        }""",
+        [columns, rows, share],
+    )
+
+
+def walked(page: Any, keys: list[str]) -> list[dict[str, str]]:
+    """What is said after each of these keys in the focused picture."""
+    page.focus(".scroll")
+    return page.evaluate(
+        """async (keys) => {
+          const said = [];
+          for (const key of keys) {
+            document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+            await explorer.settled();
+            const readout = document.getElementById("readout");
+            said.push({ text: readout.textContent, ...readout.dataset });
+          }
+          return said;
+        }""",
+        keys,
+    )
+
+
+def colours(page: Any, pane: int = 0) -> int:
+    """How many colours the picture has: a blank one has one."""
+    return page.evaluate(
+        """(pane) => {
+          const canvas = document.querySelectorAll(".pane canvas")[pane];
+          const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
+          copy.drawImage(canvas, 0, 0);
+          const { data } = copy.getImageData(0, 0, canvas.width, canvas.height);
+          return new Set(new Uint32Array(data.buffer)).size;
+        }""",
+        pane,
+    )
+
+
+def downloaded(page: Any, kind: str, folder: Path) -> Path:
+    """Use the menu; where the file went."""
+    page.click("#export")
+    with page.expect_download() as waiting:
+        page.click(f"[data-export={kind}]")
+    place = folder / waiting.value.suggested_filename
+    waiting.value.save_as(place)
+    return place

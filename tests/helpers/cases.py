@@ -1,0 +1,130 @@
+"""Tiny random classifiers of several families, and one batch of made-up texts for them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+PAD, CLS, SEP, UNK = range(4)
+WORDS = 4  # the first id of a word
+ENCODERS = ("bert", "roberta", "distilbert", "electra")
+DECODERS = ("gpt2", "llama")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A traced batch with a question, and what its tokens are."""
+
+    asked: Any
+    special: Any
+
+    @property
+    def trace(self) -> Any:
+        return self.asked.trace
+
+    @property
+    def model(self) -> Any:
+        return self.asked.trace.model
+
+    @property
+    def words(self) -> Any:
+        return self.trace.mask & ~self.special
+
+    def alone(self, row: int) -> "Case":
+        """One text without its companions and its padding."""
+        return self.part([row], self.trace.mask[row])
+
+    def part(self, rows: list[int], places: Any) -> "Case":
+        from effective_attention.attention.trace import trace
+
+        inputs = {name: value[rows][:, places] for name, value in self.trace.inputs.items()}
+        asked = replace(self.asked, trace=trace(self.model, inputs), target=self.asked.target[rows])
+        return Case(asked, self.special[rows][:, places])
+
+    def padded(self, more: int) -> "Case":
+        """The same texts with more padding."""
+        from torch.nn.functional import pad
+
+        from effective_attention.attention.trace import trace
+
+        inputs = {name: pad(value, (0, more)) for name, value in self.trace.inputs.items()}
+        return Case(replace(self.asked, trace=trace(self.model, inputs)), pad(self.special, (0, more)))
+
+    @contextmanager
+    def runs(self) -> Iterator[list[dict[str, Any]]]:
+        """The inputs of every run of the model meanwhile."""
+        found: list[dict[str, Any]] = []
+        hook = self.model.register_forward_pre_hook(
+            lambda _module, _args, kwargs: found.append(kwargs), with_kwargs=True
+        )
+        try:
+            yield found
+        finally:
+            hook.remove()
+
+
+def build_model(family: str, classes: int = 2) -> Any:
+    """Random, but not nearly uniform as the usual initialisation; ELECTRA's embeddings are narrower than its layers."""
+    import torch
+    import transformers as hf
+
+    sizes = {
+        "vocab_size": 30,
+        "hidden_size": 16,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "intermediate_size": 24,
+    }
+    common: dict[str, Any] = {"num_labels": classes, "pad_token_id": PAD}
+    configs = {
+        "bert": hf.BertConfig(**sizes, **common),
+        "roberta": hf.RobertaConfig(**sizes, **common, max_position_embeddings=40),
+        "distilbert": hf.DistilBertConfig(vocab_size=30, dim=16, n_layers=2, n_heads=4, hidden_dim=24, **common),
+        "electra": hf.ElectraConfig(**sizes, **common, embedding_size=8),
+        "gpt2": hf.GPT2Config(
+            vocab_size=30, n_embd=16, n_layer=2, n_head=4, bos_token_id=CLS, eos_token_id=SEP, **common
+        ),
+        "llama": hf.LlamaConfig(**sizes, **common, num_key_value_heads=2),
+    }
+    torch.manual_seed(0)
+    model = hf.AutoModelForSequenceClassification.from_config(configs[family]).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(12) if parameter.ndim > 1 else parameter.add_(0.1 * torch.randn_like(parameter))
+    return model
+
+
+def build_inputs(family: str, lengths: tuple[int, ...]) -> tuple[dict[str, Any], Any]:
+    """Texts with [CLS] and [SEP] around the words, second halves of another token type; decoders' texts are words only."""
+    import torch
+
+    mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
+    ids = torch.randint(WORDS, 30, mask.shape, generator=torch.Generator().manual_seed(1)) * mask
+    special = torch.zeros_like(mask)
+    if family in ENCODERS:
+        for row, length in enumerate(lengths):
+            for place, token in ((0, CLS), (length - 1, SEP)) if length else ():
+                ids[row, place], special[row, place] = token, True
+    inputs = {"input_ids": ids, "attention_mask": mask.long()}
+    if family in ("bert", "electra"):
+        inputs["token_type_ids"] = ((torch.arange(max(lengths)) >= 4) & mask).long()
+    return inputs, special
+
+
+def build_case(
+    family: str = "bert",
+    lengths: tuple[int, ...] = (9, 6, 4),
+    *,
+    classes: int = 2,
+    double: bool = False,
+    model: Any = None,
+) -> Case:
+    import torch
+
+    from effective_attention.attention.trace import trace
+    from effective_attention.attributions.request import Asked
+
+    model = model or build_model(family, classes)
+    model = model.double() if double else model
+    inputs, special = build_inputs(family, lengths)
+    return Case(Asked(trace(model, inputs), torch.arange(len(lengths)) % classes), special)

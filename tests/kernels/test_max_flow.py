@@ -1,0 +1,147 @@
+"""Compiled maximum flow against networkx, one run per pair, on one thread and on two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import networkx
+import numpy as np
+import pytest
+import torch
+
+from effective_attention.kernels import max_flow
+from effective_attention.kernels.max_flow import LayeredGraph
+
+
+@pytest.fixture(params=[1, 2])
+def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)
+
+
+def oracle(capacity: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """(source, key) by networkx; node (0, k) is input token k."""
+    graph = networkx.DiGraph()
+    graph.add_nodes_from((level, node) for level in range(len(capacity) + 1) for node in range(capacity.shape[1]))
+    for layer, query, key in zip(*np.nonzero(capacity), strict=True):
+        graph.add_edge((layer + 1, query), (layer, key), capacity=capacity[layer, query, key])
+    found = np.empty(first.shape)
+    for source, row in enumerate(first):
+        graph.add_node("source")
+        graph.add_edges_from(("source", (len(capacity), key), {"capacity": row[key]}) for key in np.nonzero(row)[0])
+        for key in range(len(row)):
+            found[source, key] = networkx.maximum_flow_value(graph, "source", (0, key))
+        graph.remove_node("source")
+    return found
+
+
+def graph(kind: str, layers: int, size: int, seed: int = 0) -> np.ndarray:
+    """Not only stochastic matrices: the solver promises more."""
+    random = np.random.default_rng([seed, layers, size])
+    shape = (layers, size, size)
+    weights = {
+        "soft": np.exp(random.normal(size=shape)),
+        "peaked": np.exp(5 * random.normal(size=shape)),
+        "uniform": np.ones(shape),
+        "sparse": random.random(shape) * (random.random(shape) < 0.35),
+        "whole numbers": random.integers(0, 4, shape).astype(float),
+    }[kind]
+    if kind in ("soft", "peaked", "uniform"):
+        weights = weights / weights.sum(axis=-1, keepdims=True)
+    return weights
+
+
+KINDS = ["soft", "peaked", "uniform", "sparse", "whole numbers"]
+
+
+@pytest.mark.parametrize("residual", [0.0, 0.5])
+@pytest.mark.parametrize("layers", [2, 3, 4, 6])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_pair_as_networkx(kind: str, layers: int, residual: float) -> None:
+    weights = residual * np.eye(6) + (1 - residual) * graph(kind, layers, 6)
+    got = LayeredGraph(weights[:-1]).flow(weights[-1], layers - 1)
+    np.testing.assert_allclose(got, oracle(weights[:-1], weights[-1]), atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_further_phases_are_needed_and_right(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sparse graphs whose bound is out of reach; without the shared amounts, so that each pair is really solved."""
+    monkeypatch.setattr(LayeredGraph, "_attained", lambda self, part, level: np.zeros(part.flows.shape, dtype=np.bool_))
+    weights = graph("sparse", 6, 7, seed)
+    got = LayeredGraph(weights[:-1]).flow(weights[-1], 5)
+    np.testing.assert_allclose(got, oracle(weights[:-1], weights[-1]), atol=1e-9)
+
+
+def test_some_of_those_stay_below_their_bound() -> None:
+    below = 0
+    for seed in range(25):
+        weights = graph("sparse", 6, 7, seed)
+        network = LayeredGraph(weights[:-1])
+        bounds = max_flow._Part(network.capacity, network.widest, weights[-1].copy(), network.into, 1.0).flows
+        flow = network.flow(weights[-1], 5)
+        assert (flow <= bounds + 1e-12).all()
+        below += int((flow < bounds - 1e-6).sum())
+    assert below > 50
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-7])
+@pytest.mark.parametrize("kind", ["soft", "peaked", "sparse"])
+def test_shared_amounts_change_nothing(kind: str, noise: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With rows that sum to exactly the same, and with rows that only nearly do, as float32 leaves them."""
+    weights = 0.5 * np.eye(24) + 0.5 * graph(kind, 8, 24)
+    weights *= 1 + noise * np.random.default_rng(0).normal(size=(8, 24, 1))
+    network, settled = LayeredGraph(weights[:-1]), []
+    attained = LayeredGraph._attained
+    monkeypatch.setattr(LayeredGraph, "_attained", lambda *given: settled.append(attained(*given)) or settled[-1])
+    got = network.flow(weights[-1], 7)
+    if kind == "soft":
+        assert settled[0].mean() > 0.4  # else this test says nothing
+    monkeypatch.setattr(LayeredGraph, "_attained", lambda self, part, level: np.zeros(part.flows.shape, dtype=np.bool_))
+    np.testing.assert_allclose(got, network.flow(weights[-1], 7), atol=1e-11)
+
+
+def test_amounts_that_a_source_cannot_deliver_settle_nothing() -> None:
+    """Two halves that never meet: each source reaches its own half only."""
+    half = graph("uniform", 6, 12)
+    weights = np.zeros((6, 24, 24))
+    weights[:, :12, :12] = weights[:, 12:, 12:] = half
+    got = LayeredGraph(weights[:-1]).flow(weights[-1], 5)
+    np.testing.assert_allclose(got, np.kron(np.eye(2), np.ones((12, 12))), atol=1e-12)
+
+
+def test_one_thread_and_two(threads: int) -> None:
+    weights = 0.5 * np.eye(20) + 0.5 * graph("peaked", 5, 20)
+    got = LayeredGraph(weights[:-1]).flow(weights[-1], 4)
+    torch.set_num_threads(1)
+    # Not to the bit: the compiler may order a bound's sum otherwise where the loop around it is shared.
+    np.testing.assert_allclose(got, LayeredGraph(weights[:-1]).flow(weights[-1], 4), rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+def test_tolerance_is_relative_to_the_capacities(unit: float) -> None:
+    weights = graph("sparse", 5, 6, seed=3)
+    got = LayeredGraph(unit * weights[:-1]).flow(unit * weights[-1], 4)
+    np.testing.assert_allclose(got / unit, oracle(weights[:-1], weights[-1]), atol=1e-9)
+
+
+def test_capacities_are_left_alone_and_solving_twice_gives_the_same() -> None:
+    weights = graph("sparse", 5, 6, seed=1)
+    before = weights.copy()
+    network = LayeredGraph(weights[:-1])
+    first = network.flow(weights[-1], 4)
+    assert np.array_equal(first, network.flow(weights[-1], 4))
+    assert np.array_equal(weights, before)
+
+
+def test_no_layer_below_and_no_source() -> None:
+    network = LayeredGraph(graph("soft", 3, 4))
+    first = graph("soft", 1, 4)[0]
+    assert np.array_equal(network.flow(first, 0), first)
+    assert network.flow(first[:0], 3).shape == (0, 4)
+
+
+def test_fewer_layers_than_the_graph_has() -> None:
+    weights = graph("sparse", 5, 6, seed=2)
+    np.testing.assert_allclose(LayeredGraph(weights).flow(weights[2], 2), oracle(weights[:2], weights[2]), atol=1e-9)

@@ -1,0 +1,104 @@
+"""The report in headless Chromium: nothing fails, nothing is fetched, everything can be seen, reached and read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Show = Callable[..., Any]
+
+
+@pytest.fixture
+def show(chromium: Any, report: Path) -> Iterator[Show]:
+    """``show(width=..., scheme=...)``: the report in a fresh page, which keeps ``messages`` and ``requests``."""
+    opened = []
+
+    def open_report(*, width: int = 1280, scheme: str = "light") -> Any:
+        context = chromium.new_context(
+            viewport={"width": width, "height": 800}, color_scheme=scheme, is_mobile=width < 500
+        )
+        opened.append(context)
+        page = context.new_page()
+        page.messages, page.requests = [], set()
+        page.on("console", lambda message: page.messages.append(message.text))
+        page.on("pageerror", lambda error: page.messages.append(str(error)))
+        page.on("request", lambda request: page.requests.add(request.url))
+        page.goto(report.as_uri())
+        return page
+
+    yield open_report
+    for context in opened:
+        context.close()
+
+
+FIGURES_SEEN = """
+() => [...document.querySelectorAll("main img")].map((image) => {
+  const box = image.getBoundingClientRect();
+  return image.complete && image.naturalWidth > 0 && box.width >= 250 && box.height >= 100 && image.checkVisibility();
+})"""
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_every_figure_is_visible_and_only_boxes_scroll_sideways(width: int, show: Show) -> None:
+    page = show(width=width)
+    assert page.evaluate(FIGURES_SEEN) == [True] * 44
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate("[...document.querySelectorAll('main table, main img')].every((part) => part.closest('.box'))")
+
+
+def test_no_errors_and_no_requests(show: Show, report: Path) -> None:
+    page = show()
+    page.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
+    page.wait_for_load_state("networkidle")
+    assert {url for url in page.requests if not url.startswith("data:")} == {report.as_uri()}
+    assert page.messages == []
+
+
+def test_colours_follow_the_system_and_the_button(show: Show) -> None:
+    colour = "getComputedStyle(document.body).backgroundColor"
+    light = show(scheme="light").evaluate(colour)
+    page = show(scheme="dark")
+    assert light != page.evaluate(colour)
+    button = page.locator("#theme")
+    assert button.inner_text() == "Light"
+    button.click()
+    assert page.evaluate(colour) == light
+
+
+def test_the_navigation_stays_in_view_and_works_by_keyboard(show: Show) -> None:
+    page = show()
+    page.locator("nav a[href='#null_space']").press("Enter")
+    top = "(place) => document.querySelector(place).getBoundingClientRect().top"
+    assert page.evaluate(top, "nav") == 0
+    assert 0 <= page.evaluate(top, "#null_space h2") < 200
+    assert page.evaluate("[...document.querySelectorAll('.box')].every((box) => box.tabIndex === 0 && !!box.ariaLabel)")
+
+
+def test_text_has_enough_contrast(show: Show) -> None:
+    """WCAG AA: 4.5 for text of this size, in both schemes."""
+    colours = """
+    (place) => [document.querySelector(place), document.body].map(getComputedStyle).map(
+      (style, index) => index === 0 ? style.color : style.backgroundColor)"""
+
+    def luminance(text: str) -> float:
+        parts = [int(part) / 255 for part in re.findall(r"\d+", text)[:3]]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    for scheme in ("light", "dark"):
+        page = show(scheme=scheme)
+        for part in ("main p", ".measured", "td.paper", "nav a", "summary", ".remark"):
+            low, high = sorted(luminance(colour) for colour in page.evaluate(colours, part))
+            assert (high + 0.05) / (low + 0.05) >= 4.5, (scheme, part)
+
+
+def test_it_prints_in_black_on_white_without_navigation(show: Show) -> None:
+    page = show(scheme="dark")
+    page.emulate_media(media="print")
+    style = "(() => { const style = getComputedStyle(document.body); return [style.color, style.backgroundColor]; })()"
+    assert page.evaluate(style) == ["rgb(0, 0, 0)", "rgb(255, 255, 255)"]
+    assert page.evaluate("getComputedStyle(document.querySelector('nav')).display") == "none"

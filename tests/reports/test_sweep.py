@@ -1,0 +1,220 @@
+"""The sweep's table against one computed by hand."""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hydra.core.utils import JobReturn
+from hydra.types import RunMode
+from omegaconf import OmegaConf
+
+from effective_attention.io import write_json, write_text
+from effective_attention.reports.sweep import (
+    SweepSummary,
+    mean_and_std,
+    print_rows,
+    read_runs,
+    summarise,
+    to_csv,
+    to_markdown,
+)
+from helpers.paths import ROOT
+
+
+def metrics(
+    task: str, accuracy: float, *, seconds: float = 2.0, difference: float | None = 1e-7, **more: Any
+) -> dict[str, Any]:
+    return {
+        "run/task": task,
+        "run/model": "tiny",
+        "run/data": "sample",
+        "test/standard/accuracy": accuracy,
+        "test/standard/seconds": seconds,
+        "test/standard/examples_per_second": 100.4,
+        "test/effective/accuracy": accuracy,
+        "test/effective/seconds": 2 * seconds,
+        "test/effective/examples_per_second": 50.2,
+        "test/effective/null_space_share": 0.5,
+        "test/effective/seconds_ratio": 2.0,
+        "test/effective/max_logit_difference": difference,
+        "test/effective/changed_predictions": 0,
+        **more,
+    }
+
+
+RUNS = [
+    ("", metrics("mrpc", 0.7, seconds=1.0, difference=2e-7)),
+    ("", metrics("mrpc", 0.8, seconds=3.0, difference=3e-8)),
+    ("", metrics("rte", 0.5)),
+]
+
+
+def test_mean_and_sample_standard_deviation_by_hand() -> None:
+    assert mean_and_std([0.7, 0.8], digits=3) == "0.750 ± 0.071"  # sqrt(2 · 0.05² / 1)
+    assert mean_and_std([1.0, 2.0, 6.0], digits=2) == "3.00 ± 2.65"  # sqrt((4 + 1 + 9) / 2)
+    assert mean_and_std([0.25], digits=1) == "0.2"
+    assert mean_and_std([0.5, float("nan")], digits=1) == mean_and_std([None, 1.0], digits=1) == "undefined"
+
+
+def test_rows_by_hand() -> None:
+    common = {"model": "tiny", "data": "sample", "setting": ""}
+    standard, effective, *rte = summarise(RUNS)
+    assert standard == {
+        **common, "task": "mrpc", "attention": "standard", "seeds": "2", "accuracy": "0.750 ± 0.071", "seconds": "2.0 ± 1.4",
+        "examples/s": "100 ± 0", "logit difference": "",
+    }  # fmt: skip
+    assert effective == {
+        **common, "task": "mrpc", "attention": "effective", "seeds": "2", "accuracy": "0.750 ± 0.071", "seconds": "4.0 ± 2.8",
+        "examples/s": "50 ± 0", "ratio": "2.00 ± 0.00", "logit difference": "2.0e-07",
+    }  # fmt: skip
+    assert [row["attention"] for row in rte] == ["standard", "effective"]
+    assert (rte[0]["accuracy"], rte[0]["seeds"]) == ("0.500", "")
+
+
+def test_settings_models_and_data_are_kept_apart() -> None:
+    runs = [
+        ("a=1", metrics("mrpc", 0.1)),
+        ("a=2", metrics("mrpc", 0.2)),
+        ("a=1", metrics("mrpc", 0.3) | {"run/model": "minilm"}),
+        ("a=1", metrics("mrpc", 0.4) | {"run/data": "hub"}),
+    ]
+    assert [row["accuracy"] for row in summarise(runs) if row["attention"] == "standard"] == [
+        "0.100",
+        "0.200",
+        "0.300",
+        "0.400",
+    ]
+
+
+def test_undefined_values_do_not_end_a_summary() -> None:
+    (_, effective) = summarise([("", metrics("stsb", None, difference=None))])  # type: ignore[arg-type]
+    assert effective["accuracy"] == "undefined"
+    assert effective["logit difference"] == "undefined"
+    nan = float("nan")
+    assert summarise([("", metrics("stsb", nan, difference=nan))])[1] == effective
+
+
+def test_csv_content() -> None:
+    rows = summarise(RUNS)
+    read = list(csv.DictReader(io.StringIO(to_csv(rows))))
+    assert list(read[0]) == [
+        "task", "model", "data", "attention", "seeds", "accuracy", "seconds", "examples/s", "ratio", "logit difference",
+    ]  # fmt: skip
+    assert [row["accuracy"] for row in read] == ["0.750 ± 0.071", "0.750 ± 0.071", "0.500", "0.500"]
+    assert read[0]["ratio"] == ""
+    assert read[1]["logit difference"] == "2.0e-07"
+
+
+def test_tasks_with_other_metrics_share_a_table() -> None:
+    stsb = {name.replace("accuracy", "pearson"): value for name, value in metrics("stsb", 0.9).items()}
+    read = list(csv.DictReader(io.StringIO(to_csv(summarise([("", metrics("rte", 0.5)), ("", stsb)])))))
+    assert [(row["accuracy"], row["pearson"]) for row in read] == [("0.500", "")] * 2 + [("", "0.900")] * 2
+    assert list(read[0]).index("pearson") < list(read[0]).index("seconds")
+
+
+def test_markdown_content() -> None:
+    lines = to_markdown(summarise(RUNS[:1])).splitlines()
+    assert lines == [
+        "| task | model | data | attention | accuracy | seconds | examples/s | ratio | logit difference |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| mrpc | tiny | sample | standard | 0.700 | 1.0 | 100 |  |  |",
+        "| mrpc | tiny | sample | effective | 0.700 | 2.0 | 50 | 2.00 | 2.0e-07 |",
+    ]
+
+
+def test_a_pipe_in_a_cell_does_not_break_the_table() -> None:
+    row = summarise([("note=a|b", metrics("mrpc", 0.7))])[:1]
+    lines = to_markdown(row).splitlines()
+    assert {line.count("|") for line in lines} == {lines[0].count("|")}
+    assert "note=a/b" in lines[2]
+    assert next(csv.DictReader(io.StringIO(to_csv(row))))["setting"] == "note=a|b"
+
+
+def test_printed_table_cuts_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    print_rows(summarise(RUNS), title="Sweep")
+    out = capsys.readouterr().out
+    assert "0.750 ± 0.071" in out
+    assert "2.0e-07" in out
+    assert "…" not in out
+
+
+# --- from the folder of a sweep ---
+
+
+def write_run(folder: Path, name: str, overrides: list[str], values: dict[str, Any] | None) -> None:
+    write_text(folder / name / ".hydra" / "overrides.yaml", OmegaConf.to_yaml(overrides))
+    if values is not None:
+        write_json(folder / name / "metrics.json", values)
+
+
+def test_read_runs_leaves_out_what_did_not_finish(tmp_path: Path) -> None:
+    write_run(tmp_path, "0", ["task=mrpc", "seed=1", "data.max_length=64"], metrics("mrpc", 0.7))
+    write_run(tmp_path, "1", ["task=mrpc", "seed=2", "data.max_length=64"], None)
+    write_run(tmp_path, "2", ["task=rte", "seed=1"], metrics("rte", 0.5))
+    assert read_runs(tmp_path) == [("data.max_length=64", metrics("mrpc", 0.7)), ("", metrics("rte", 0.5))]
+
+
+def test_only_what_was_varied_is_shown(tmp_path: Path) -> None:
+    for number, length in enumerate((64, 128)):
+        write_run(tmp_path, str(number), ["model=tiny", f"data.max_length={length}", "seed=1"], metrics("mrpc", 0.7))
+    assert [setting for setting, _ in read_runs(tmp_path)] == ["data.max_length=64", "data.max_length=128"]
+
+
+def _end(folder: Path) -> None:
+    SweepSummary().on_multirun_end(OmegaConf.create({"hydra": {"sweep": {"dir": str(folder)}}}))
+
+
+@pytest.mark.parametrize(("mode", "written"), [(RunMode.MULTIRUN, True), (RunMode.RUN, False)])
+def test_every_job_of_a_sweep_updates_the_summary(mode: RunMode, written: bool, tmp_path: Path) -> None:
+    write_run(tmp_path, "0", ["task=mrpc", "seed=0"], metrics("mrpc", 0.7))
+    config = OmegaConf.create({"hydra": {"mode": mode, "sweep": {"dir": str(tmp_path)}}})
+    SweepSummary().on_job_end(config, JobReturn())
+    assert (tmp_path / "summary.csv").exists() == (tmp_path / "summary.md").exists() == written
+
+
+def test_sweep_summary_writes_both_files_and_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number, accuracy in enumerate((0.7, 0.8)):
+        write_run(tmp_path, str(number), ["task=mrpc", f"seed={number}"], metrics("mrpc", accuracy))
+    write_run(tmp_path, "2", ["task=mrpc", "seed=2"], None)
+    _end(tmp_path)
+    rows = summarise(read_runs(tmp_path))
+    assert (tmp_path / "summary.csv").read_text() == to_csv(rows)
+    assert (tmp_path / "summary.md").read_text() == to_markdown(rows)
+    assert "0.750 ± 0.071" in capsys.readouterr().out
+
+
+def test_a_sweep_without_a_finished_run_says_so_and_writes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_run(tmp_path, "0", ["task=mrpc"], None)
+    _end(tmp_path)
+    assert "no finished run" in capsys.readouterr().out
+    assert [path.name for path in tmp_path.iterdir()] == ["0"]
+
+
+def test_a_real_sweep_ends_with_one_table(tmp_path: Path) -> None:
+    command = [
+        sys.executable, "train.py", "-m", "task=mrpc,stsb", "seed=1,2", "model=tiny", "trainer=cpu", "trainer.max_epochs=1",
+        "trainer.enable_progress_bar=false", "data.limit_train=16", "data.limit_eval=8", "logger=csv",
+        f"data.token_cache={tmp_path / 'tokens'}", f"hydra.sweep.dir={tmp_path / 'sweep'}",
+    ]  # fmt: skip
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    runs = [json.loads((tmp_path / "sweep" / str(job) / "metrics.json").read_text()) for job in range(4)]
+    assert [(run["run/task"], run["run/seed"]) for run in runs] == [("mrpc", 1), ("mrpc", 2), ("stsb", 1), ("stsb", 2)]
+    rows = list(csv.DictReader((tmp_path / "sweep" / "summary.csv").open(encoding="utf-8", newline="")))
+    assert [(row["task"], row["attention"], row["seeds"]) for row in rows] == [
+        (task, attention, "2") for task in ("mrpc", "stsb") for attention in ("standard", "effective")
+    ]
+    scores = [run["test/effective/accuracy"] for run in runs[:2]]
+    assert rows[1]["accuracy"] == mean_and_std(scores, digits=3)
+    assert rows[1]["accuracy"] in done.stdout
+    markdown = (tmp_path / "sweep" / "summary.md").read_text(encoding="utf-8").splitlines()
+    assert len(markdown) == 2 + 4
+    assert done.stdout.count("Sweep, mean ± std") == 1

@@ -1,0 +1,227 @@
+"""Analyses through the two commands: from options to tables, figures and the report."""
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import torch
+
+from effective_attention.models.encoders import TinyEncoder
+from effective_attention.run.cli import explain, quoted
+from effective_attention.run.experiment import evaluate, train
+
+Compose = Callable[..., Any]
+COMMON = ["task", "model", "data", "split", "checkpoint", "examples"]
+
+
+@pytest.fixture(scope="module")
+def evaluated(trained: Any, composer: Compose, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One ``evaluate`` of the trained run with every analysis of the paper."""
+    few = ["analysis.head_ablation.limit=4", "analysis.patterns.maps=60", "analysis.null_space.padded_examples=4"]
+    cfg = composer(
+        "evaluate", tmp_path_factory.mktemp("evaluated"), f"checkpoint={trained.folder}", "analysis=paper", *few
+    )
+    evaluate(cfg)
+    return Path(cfg.run_dir)
+
+
+PAPER = [
+    "delimiters",
+    "finetuning_shift",
+    "head_ablation",
+    "heatmap",
+    "null_space",
+    "patterns",
+    "timing",
+    "token_types",
+]
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_tables_are_tidy_and_say_what_they_were_measured_on(evaluated: Path, trained: Any, name: str) -> None:
+    table = pd.read_parquet(evaluated / "tables" / f"{name}.parquet")
+    assert list(table.columns[:6]) == COMMON
+    assert {"attention", "reading"} <= set(table.columns)
+    first = table.iloc[0]
+    assert (first["task"], first["model"], first["data"], first["split"]) == ("mrpc", "tiny", "sample", "validation")
+    assert (first["checkpoint"], first["examples"]) == (str(trained.folder), 16)
+    text = pd.read_csv(evaluated / "tables" / f"{name}.csv", keep_default_na=False, na_values=[""])
+    assert list(text.columns) == list(table.columns)
+    assert len(text) == len(table) > 0
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_figures(evaluated: Path, name: str) -> None:
+    assert (evaluated / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert b"<svg" in (evaluated / "figures" / f"{name}.svg").read_bytes()[:1000]
+
+
+def test_report_has_a_section_for_each(evaluated: Path) -> None:
+    page = (evaluated / "report.html").read_text(encoding="utf-8")
+    assert page.startswith("<!DOCTYPE html>") or page.startswith("<!doctype html>")
+    for name in PAPER:
+        assert f'id="{name}"' in page, name
+
+
+def test_scalars_are_in_the_metrics(evaluated: Path) -> None:
+    metrics = json.loads((evaluated / "metrics.json").read_text())
+    table = pd.read_parquet(evaluated / "tables" / "finetuning_shift.parquet")
+    layer = table[(table["attention"] == "effective") & (table["layer"] == 1)]["value"].mean()
+    assert metrics["cosine/effective/layer_01"] == pytest.approx(layer)
+    types = pd.read_parquet(evaluated / "tables" / "token_types.parquet")
+    chosen = types[
+        (types["attention"] == "standard") & (types["token_type"] == "sep") & (types["statistic"] == "largest")
+    ]
+    assert metrics["token_attention/standard/sep"] == pytest.approx(chosen["value"].mean())
+
+
+def test_timing_is_what_was_measured(evaluated: Path) -> None:
+    metrics = json.loads((evaluated / "metrics.json").read_text())
+    table = pd.read_parquet(evaluated / "tables" / "timing.parquet").set_index("attention")
+    assert table.loc["effective", "seconds"] == metrics["test/effective/seconds"]
+    assert table.loc["effective", "ratio"] == metrics["test/effective/seconds_ratio"]
+    assert table.loc["standard", "ratio"] == 1
+
+
+def test_the_pretrained_start_is_the_one_the_model_had(trained: Any, compose: Compose) -> None:
+    """A tiny encoder is random, so only the seed can bring it back."""
+    from effective_attention.run.setup import prepare
+
+    run = prepare(compose("evaluate", f"checkpoint={trained.folder}"), str(trained.folder))
+    torch.manual_seed(run.classifier.origin["seed"])
+    expected = TinyEncoder().classifier(2).state_dict()
+    state = torch.get_rng_state()
+    start = run.pretrained_start().state_dict()
+    assert torch.equal(torch.get_rng_state(), state)
+    assert all(torch.equal(start[name], expected[name]) for name in expected)
+    fresh = prepare(compose("train"), None)
+    assert all(torch.equal(start[name], tensor) for name, tensor in fresh.classifier.model.state_dict().items())
+
+
+def test_without_a_checkpoint_nothing_is_compared_with_itself(compose: Compose, tmp_path: Path, caplog: Any) -> None:
+    evaluate(compose("evaluate", "analysis=[finetuning_shift,delimiters]"))
+    assert [path.name for path in (tmp_path / "run" / "tables").glob("*.parquet")] == ["delimiters.parquet"]
+    said = [record.message for record in caplog.records if "left out" in record.message]
+    assert said == ["left out, because there is no finetuned model: finetuning_shift; add checkpoint=<run>"]
+
+
+def test_no_analysis_leaves_no_folder(trained: Any) -> None:
+    assert not any((trained.folder / name).exists() for name in ("tables", "figures", "report.html"))
+
+
+def test_a_text_of_the_users(trained: Any, compose: Compose, tmp_path: Path) -> None:
+    texts = [quoted("text=Well, a <b>cat</b> sat."), quoted("text_pair=It purred, didn't it?")]
+    evaluate(compose("evaluate", f"checkpoint={trained.folder}", "analysis=heatmap", *texts))
+    table = pd.read_parquet(tmp_path / "run" / "tables" / "heatmap.parquet")
+    first = table[(table["attention"] == "standard") & (table["query"] == 0)]
+    tokens = TinyEncoder().tokenizer()("Well, a <b>cat</b> sat.", "It purred, didn't it?").tokens()
+    assert first.sort_values("key")["key_token"].tolist() == tokens
+    assert "<b>cat" not in (tmp_path / "run" / "report.html").read_text()
+
+
+@pytest.mark.parametrize("name", ["attention_graph", "alternative_attention", "token_mixing"])
+def test_an_analysis_of_the_users_text_alone(trained: Any, compose: Compose, tmp_path: Path, name: str) -> None:
+    """The split is not read, and what cannot be drawn without it is left out."""
+    evaluate(compose("evaluate", f"checkpoint={trained.folder}", f"analysis={name}", quoted("text=Well, a cat sat.")))
+    folder = tmp_path / "run"
+    assert len(pd.read_parquet(folder / "tables" / f"{name}.parquet")) > 0
+    assert list((folder / "figures").glob(f"{name}*.png"))
+    assert f'id="{name}"' in (folder / "report.html").read_text()
+
+
+def test_the_published_reading_is_named_in_the_tables(trained: Any, compose: Compose, tmp_path: Path) -> None:
+    evaluate(
+        compose(
+            "evaluate",
+            f"checkpoint={trained.folder}",
+            "analysis=[delimiters,timing]",
+            "reading=padded",
+            "attention=all",
+        )
+    )
+    assert set(pd.read_parquet(tmp_path / "run" / "tables" / "delimiters.parquet")["reading"]) == {"padded"}
+    timing = pd.read_parquet(tmp_path / "run" / "tables" / "timing.parquet").set_index("attention")
+    assert timing["reading"].to_dict() == {"standard": "exact", "effective": "exact", "padded": "padded"}
+
+
+def test_limit_and_split(trained: Any, compose: Compose, tmp_path: Path) -> None:
+    cfg = compose(
+        "evaluate", f"checkpoint={trained.folder}", "analysis=delimiters", "data.limit_eval=${limit}", "limit=5"
+    )
+    metrics = evaluate(cfg)
+    table = pd.read_parquet(tmp_path / "run" / "tables" / "delimiters.parquet")
+    assert set(table["examples"]) == {5} == {metrics["data/validation/examples"]}
+    limits = ["data.limit_train=${limit}", "limit=7"]
+    train_split = compose("evaluate", f"checkpoint={trained.folder}", "analysis=delimiters", "split=train", *limits)
+    evaluate(train_split)
+    table = pd.read_parquet(tmp_path / "run" / "tables" / "delimiters.parquet")
+    assert (set(table["split"]), set(table["examples"])) == ({"train"}, {7})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ["analysis=token_types", "analysis.token_types.layer=9"],
+            "analysis.token_types.layer must be last, all or a layer",
+        ),
+        (["analysis=heatmap", "analysis.heatmap.head=9"], "analysis.heatmap.head must be from 0 to 3"),
+        (["analysis=heatmap", "+analysis.heatmap.colour=red"], "colour"),
+        (["analysis=heatmap", "text_pair=alone"], "text_pair is given without text"),
+        (["analysis=heatmap", "reading=loud"], "reading must be one of exact, padded, got 'loud'"),
+        (["analysis=token_types", "tagger=spacy", "tagger.name=no_such_pipeline"], "tagger.name"),
+    ],
+)
+def test_bad_options_are_one_line_and_leave_nothing(
+    compose: Compose, tmp_path: Path, options: list[str], message: str
+) -> None:
+    with pytest.raises(Exception) as caught:  # noqa: PT011
+        evaluate(compose("evaluate", *options))
+    line = explain(caught.value)
+    assert line is not None, repr(caught.value)
+    assert message in line
+    assert "\n" not in line
+    assert not (tmp_path / "run").exists()
+
+
+# --- while the model learns ---
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with (path / "csv" / "metrics.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_drift_is_logged_after_every_validation(compose: Compose, tmp_path: Path) -> None:
+    options = [
+        "analysis=[token_types,finetuning_shift]",
+        "drift.examples=5",
+        "trainer.max_epochs=2",
+        "optimizer.lr=1e-2",
+    ]
+    train(compose("train", *options))
+    logged = [
+        float(row["cosine/effective/layer_01"])
+        for row in rows(tmp_path / "run")
+        if row.get("cosine/effective/layer_01")
+    ]
+    assert len(logged) == 3, "two validations and the end"
+    assert 1 - 1e-6 > logged[0] > logged[1], "it drifts away from where it started"
+    assert any(row.get("token_attention/standard/sep") for row in rows(tmp_path / "run"))
+
+
+def test_watching_does_not_change_what_is_learnt(compose: Compose, tmp_path: Path) -> None:
+    weights = []
+    for watched in ("3", "0"):
+        cfg = compose(
+            "train", "analysis=[token_types,finetuning_shift]", f"drift.examples={watched}", "trainer.max_epochs=2"
+        )
+        cfg.run_dir = str(tmp_path / f"run{watched}")
+        train(cfg)
+        state = torch.load(tmp_path / f"run{watched}" / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"]
+        weights.append(state)
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])

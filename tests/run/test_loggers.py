@@ -1,0 +1,354 @@
+"""W&B gets everything when it works, and never ends a run when it does not."""
+
+import json
+import logging
+import os
+import runpy
+import struct
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import wandb
+from pytorch_lightning.loggers import CSVLogger
+from wandb.proto.wandb_internal_pb2 import Record
+
+from effective_attention.run import loggers as tracking
+from effective_attention.run.experiment import train
+from effective_attention.run.loggers import ForgivingWandbLogger, build_loggers
+from helpers.paths import ROOT
+
+OPTIONS = {"project": "test-project", "group": "some-group", "tags": ["mine", 7]}
+
+
+@pytest.fixture(autouse=True)
+def _nobody_is_logged_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name in [name for name in os.environ if name.startswith("WANDB_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    yield
+    if wandb.run is not None:
+        type(wandb.run).finish(wandb.run)  # not what a test put in its place
+
+
+class RunFile:
+    """What an offline run wrote, read back from its ``.wandb`` file: a LevelDB log of protobuf records."""
+
+    def __init__(self, folder: Path) -> None:
+        (self.path,) = folder.glob("wandb/offline-run-*/*.wandb")
+        records = [self._parse(content) for content in self._contents(self.path.read_bytes())]
+        self.of = lambda kind: [getattr(record, kind) for record in records if record.WhichOneof("record_type") == kind]
+        (self.run,) = self.of("run")
+
+    @staticmethod
+    def _parse(content: bytes) -> Any:
+        record = Record()
+        record.ParseFromString(content)
+        return record
+
+    @staticmethod
+    def _contents(data: bytes) -> Iterator[bytes]:
+        assert data[:4] == b":W&B"
+        position, content = 7, b""
+        while position < len(data):
+            left = 32768 - position % 32768
+            if left < 7:  # no room for a header: the block ends here
+                position += left
+                continue
+            _checksum, length, kind = struct.unpack_from("<IHB", data, position)
+            content += data[position + 7 : position + 7 + length]
+            position += 7 + length
+            if kind in (1, 4):  # whole, or the last part
+                yield content
+                content = b""
+
+    @staticmethod
+    def _values(items: Any) -> dict[str, Any]:
+        return {item.key or "/".join(item.nested_key): json.loads(item.value_json) for item in items}
+
+    @property
+    def config(self) -> dict[str, Any]:
+        updates = [self.run.config, *self.of("config")]
+        return {name: value for update in updates for name, value in self._values(update.update).items()}
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        return [self._values(entry.item) for entry in self.of("history")]
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        return {name: value for entry in self.of("summary") for name, value in self._values(entry.update).items()}
+
+    @property
+    def table(self) -> dict[str, Any]:
+        (path,) = self.path.parent.glob("files/media/table/attention*.table.json")
+        return json.loads(path.read_text())
+
+
+# --- a run that works ---
+
+
+def test_an_offline_run_holds_everything(compose: Callable[..., Any], tmp_path: Path, caplog: Any) -> None:
+    options = [
+        "logger=wandb",
+        "logger.wandb.name=called-this",
+        "logger.wandb.tags=[mine]",
+        "trainer.log_every_n_steps=1",
+    ]
+    metrics = train(compose("train", *options))
+    found = RunFile(tmp_path / "run")
+    assert (found.run.project, found.run.display_name, found.run.run_group) == (
+        "effective-attention",
+        "called-this",
+        "",
+    )
+    assert list(found.run.tags) == ["mrpc", "tiny", "standard", "effective", "seed=0", "mine"]
+    assert found.config["seed"] == 0
+    assert found.config["task"]["name"] == "mrpc"
+    assert found.config["optimizer"]["lr"] == 5e-5
+    assert found.config["run/note"] == metrics["run/note"]
+    assert [entry["train/loss"] for entry in found.history if "train/loss" in entry] == [
+        pytest.approx(0.69, abs=0.1)
+    ] * 4
+    rates = [entry[name] for entry in found.history for name in entry if name.startswith("learning_rate")]
+    assert rates == pytest.approx([5e-5 * share for share in (1, 0.75, 0.5, 0.25)])
+    assert any("val/accuracy" in entry for entry in found.history)
+    summary = found.summary
+    assert {name: summary[name] for name in metrics} == pytest.approx(metrics), "all of metrics.json"
+    table = found.table
+    assert [row[table["columns"].index("attention")] for row in table["data"]] == ["standard", "effective"]
+    assert table["data"][1][table["columns"].index("accuracy")] == f"{metrics['test/effective/accuracy']:.3f}"
+    assert len(found.of("exit")) == 1, "the run was ended"
+    assert wandb.run is None
+    assert [record.message for record in caplog.records if "W&B" in record.message] == []
+
+
+def test_an_offline_run_holds_what_was_found(compose: Callable[..., Any], tmp_path: Path, caplog: Any) -> None:
+    """Scalars after every validation and at the end, tables, figures, and the report as an artifact."""
+    analyses = ["analysis=[token_types,finetuning_shift]", "drift.examples=4", "trainer.max_epochs=2"]
+    metrics = train(compose("train", "logger=wandb", *analyses))
+    found = RunFile(tmp_path / "run")
+    names = [f"cosine/{kind}/layer_{layer:02d}" for kind in ("standard", "effective") for layer in range(2)]
+    types = ("cls", "sep", "punctuation", "noun", "pronoun", "verb")
+    names += [f"token_attention/{kind}/{name}" for kind in ("standard", "effective") for name in types]
+    for name in names:
+        logged = [entry[name] for entry in found.history if name in entry]
+        assert len(logged) == 3, f"{name}: two validations and the end"
+        assert logged[-1] == pytest.approx(metrics[name])
+        assert found.summary[name] == pytest.approx(metrics[name])
+    media = {name: value for entry in found.history for name, value in entry.items() if name.endswith("/_type")}
+    for analysis in ("token_types", "finetuning_shift"):
+        assert media[f"tables/{analysis}/_type"] == "table-file"
+        assert media[f"figures/{analysis}/_type"] == "image-file"
+    (table,) = found.path.parent.glob("files/media/table/tables/finetuning_shift*.table.json")
+    content = json.loads(table.read_text())
+    assert content["columns"][:3] == ["task", "model", "data"]
+    assert len(content["data"]) == 2 * 2 * 4
+    reports = [one for one in found.of("artifact") if one.type == "report"]
+    assert [entry.path for one in reports for entry in one.manifest.contents] == ["report.html"]
+    assert [record.message for record in caplog.records if "W&B" in record.message] == []
+
+
+def test_runs_of_a_sweep_share_a_group_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    handlers = logging.getLogger().handlers[:]
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
+    small = "model=tiny analysis=none trainer=cpu trainer.max_epochs=1 trainer.enable_progress_bar=false"
+    small += " data.limit_train=8 data.limit_eval=8"
+    places = [f"hydra.sweep.dir={tmp_path / 'my-sweep'}", f"data.token_cache={tmp_path / 'tokens'}"]
+    monkeypatch.setattr(sys, "argv", ["train.py", "-m", "seed=1,2", "attention=standard", *small.split(), *places])
+    try:
+        runpy.run_path(str(ROOT / "train.py"), run_name="__main__")
+    finally:
+        logging.getLogger().handlers[:] = handlers
+    first, second = (RunFile(tmp_path / "my-sweep" / str(job)) for job in range(2))
+    assert first.run.run_group == second.run.run_group == "my-sweep"
+    assert first.run.run_id != second.run.run_id
+    assert list(first.run.tags) == ["mrpc", "tiny", "standard", "seed=1"]
+    assert list(second.run.tags) == ["mrpc", "tiny", "standard", "seed=2"]
+    assert (first.summary["run/seed"], second.summary["run/seed"]) == (1, 2)
+    assert "wandb:" not in capfd.readouterr().err
+
+
+def test_csv_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wandb, "init", lambda **_: pytest.fail("started"))
+    (logger,) = build_loggers(tmp_path, None, config={}, tags=[])
+    assert isinstance(logger, CSVLogger)
+    assert Path(logger.log_dir) == tmp_path / "csv"
+
+
+# --- online, offline, or not at all ---
+
+
+class FakeInit:
+    """Stands in for ``wandb.init``: notes how it was called, fails in the modes it is told to."""
+
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, *, fails: tuple[str, ...] = (), logged_in: bool | Exception = False
+    ) -> None:
+        self.calls: list[dict[str, Any]] = []
+        self.fails, self.real, self.logged_in = fails, wandb.init, logged_in
+        monkeypatch.setattr(wandb, "init", self)
+        monkeypatch.setattr(wandb, "login", self.login)
+
+    def login(self, **options: Any) -> bool:
+        assert options == {"prompt": False, "verify": False}, "neither asks nor waits"
+        if isinstance(self.logged_in, Exception):
+            raise self.logged_in
+        return self.logged_in
+
+    def __call__(self, **options: Any) -> Any:
+        self.calls.append(options)
+        if options["mode"] in self.fails:
+            raise wandb.errors.CommError("no answer\nfrom the server")
+        return self.real(**(options | {"mode": "disabled"}))
+
+    @property
+    def modes(self) -> list[str]:
+        return [call["mode"] for call in self.calls]
+
+
+def start(tmp_path: Path) -> list[Any]:
+    return build_loggers(tmp_path, OPTIONS, config={"a": 1}, tags=["mrpc"])
+
+
+def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.message for record in caplog.records if record.name == tracking.__name__]
+
+
+def test_not_logged_in_means_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
+    fake = FakeInit(monkeypatch)
+    loggers = start(tmp_path)
+    assert [type(logger) for logger in loggers] == [CSVLogger, ForgivingWandbLogger]
+    (call,) = fake.calls
+    assert (call["mode"], call["project"], call["group"], call["dir"]) == (
+        "offline",
+        "test-project",
+        "some-group",
+        str(tmp_path),
+    )
+    assert call["tags"] == ["mrpc", "mine", "7"]
+    assert warned(caplog) == []
+
+
+def test_really_not_logged_in() -> None:
+    assert tracking._wants_online() is False
+
+
+def test_logged_in_means_online(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
+    fake = FakeInit(monkeypatch, logged_in=True)
+    assert len(start(tmp_path)) == 2
+    assert fake.modes == ["online"]
+    assert warned(caplog) == []
+
+
+def test_logged_in_but_the_server_is_dead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
+    fake = FakeInit(monkeypatch, logged_in=True, fails=("online",))
+    assert len(start(tmp_path)) == 2
+    assert fake.modes == ["online", "offline"]
+    (line,) = warned(caplog)
+    assert "W&B online failed" in line
+    assert line.endswith("no answer from the server"), "one line"
+
+
+def test_login_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
+    fake = FakeInit(monkeypatch, logged_in=ValueError("bad key"))
+    assert len(start(tmp_path)) == 2
+    assert fake.modes == ["offline"]
+    assert len(warned(caplog)) == 1
+
+
+@pytest.mark.parametrize("mode", ["online", "offline", "disabled"])
+def test_the_users_mode_is_respected(mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WANDB_MODE", mode)
+    fake = FakeInit(monkeypatch, logged_in=True)
+    start(tmp_path)
+    assert fake.modes == [mode]
+
+
+def test_nothing_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
+    FakeInit(monkeypatch, fails=("offline",))
+    (logger,) = start(tmp_path)
+    assert isinstance(logger, CSVLogger)
+    assert len(warned(caplog)) == 1
+
+
+def test_not_even_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    (logger,) = start(tmp_path)
+    assert isinstance(logger, CSVLogger)
+    assert len(warned(caplog)) == 1, "said once"
+
+
+# --- a whole run ---
+
+
+def complete(folder: Path) -> bool:
+    return (folder / "metrics.json").is_file() and (folder / "csv" / "metrics.csv").is_file()
+
+
+def test_a_run_survives_without_wandb(
+    compose: Callable[..., Any], tmp_path: Path, monkeypatch: Any, caplog: Any
+) -> None:
+    FakeInit(monkeypatch, fails=("offline",))
+    metrics = train(compose("train", "logger=wandb", "attention=standard"))
+    assert "test/standard/accuracy" in metrics
+    assert complete(tmp_path / "run")
+    (line,) = warned(caplog)
+    assert "the run goes on without it" in line
+
+
+@pytest.mark.parametrize("broken", ["log", "define_metric", "finish"])
+def test_a_run_survives_a_failure_in_its_middle(
+    broken: str, compose: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    calls: list[str] = []
+
+    def fail(*_: Any, **__: Any) -> None:
+        calls.append(broken)
+        raise ConnectionError("the line is cut")
+
+    fake = FakeInit(monkeypatch)
+    real = fake.real
+
+    def init(**options: Any) -> Any:
+        run = real(**(options | {"mode": "disabled"}))
+        monkeypatch.setattr(run, broken, fail)
+        return run
+
+    fake.real = init
+    train(compose("train", "logger=wandb", "attention=standard"))
+    assert complete(tmp_path / "run")
+    assert len(warned(caplog)) == 1
+    assert len(calls) == (2 if broken == "finish" else 1), (
+        "it gives up after the first failure; only ending is tried again"
+    )
+
+
+def test_a_disabled_run_leaves_no_files(
+    compose: Callable[..., Any], tmp_path: Path, monkeypatch: Any, caplog: Any
+) -> None:
+    monkeypatch.setenv("WANDB_MODE", "disabled")
+    train(compose("train", "logger=wandb", "attention=standard"))
+    assert complete(tmp_path / "run")
+    assert not list((tmp_path / "run").glob("wandb/*run-*"))
+    assert warned(caplog) == []
+
+
+def test_gives_up_once_and_still_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
+    FakeInit(monkeypatch)
+    logger = start(tmp_path)[1]
+    ended: list[bool] = []
+    monkeypatch.setattr(logger.experiment, "log", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(logger.experiment, "finish", lambda *_, **__: ended.append(True))
+    logger.log_metrics({"a": 1.0}, step=0)
+    logger.log_metrics({"a": 1.0}, step=1)
+    logger.log_summary({"a": 1.0})
+    logger.log_rows("attention", [{"a": "1"}])
+    logger.finish()
+    assert ended == [True], "else the next run of a sweep would be logged into this one"
+    assert len(warned(caplog)) == 1
