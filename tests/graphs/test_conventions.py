@@ -75,7 +75,7 @@ def test_the_trace_is_left_alone(singles):
 
 
 def test_wrong_words(singles):
-    from effective_attention.analyses import graph
+    from effective_attention.graphs import conventions as graph
 
     plainunsigned, plain_heads = (
         getattr(function, "__wrapped__", function) for function in (graph.unsigned, graph._heads)

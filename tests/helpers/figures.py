@@ -10,6 +10,8 @@ import pandas as pd
 from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 
+from effective_attention.reports.chapters import CHAPTERS
+
 Make = Callable[..., dict[str, Any]]
 
 
@@ -29,3 +31,17 @@ def meshes(figure: Figure) -> list[QuadMesh]:
 def cells(mesh: QuadMesh) -> np.ndarray:
     values: Any = mesh.get_array()
     return np.asarray(values, dtype=float)
+
+
+DRAWINGS = {drawing.name: drawing for chapter in CHAPTERS for drawing in chapter.figures}
+FIGURES = {name: drawing.draw for name, drawing in DRAWINGS.items()}
+"""Every figure of every chapter: from a table to the figure."""
+
+
+def can_draw(name: str, table: pd.DataFrame) -> bool:
+    return DRAWINGS[name].can_draw(table)
+
+
+def figures_of(analysis: str) -> list[str]:
+    """The names of an analysis' figures, in the order of its chapter."""
+    return [drawing.name for chapter in CHAPTERS if chapter.analysis == analysis for drawing in chapter.figures]

@@ -294,7 +294,8 @@ def makers() -> tuple[Callable[..., dict[str, Any]], Callable[..., dict[str, Any
 @pytest.fixture(scope="session")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A report over RTE, MRPC and STS-B. Shared: do not change it."""
-    from effective_attention.reports.report import RunResults, write_report
+    from effective_attention.reports.report import write_report
+    from effective_attention.reports.runs import RunResults
 
     path = tmp_path_factory.mktemp("report") / "report.html"
     tasks = ("rte", "mrpc", "stsb")

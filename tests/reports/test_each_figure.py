@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 from matplotlib.text import Text
 
-from effective_attention.reports.figures import FIGURES, figure_bytes
+from effective_attention.reports.drawing.files import figure_bytes
 from effective_attention.reports.figures.null_space import by_length, padding_share
-from effective_attention.reports.figures.style import rank_limit
-from helpers.figures import Make, cells, meshes, plots, stacked
+from effective_attention.reports.reductions import rank_limit
+from helpers.figures import FIGURES, Make, cells, meshes, plots, stacked
 
 
 def test_token_types_shows_the_last_layers_largest_weight_by_type_and_head(make_tables: Make) -> None:

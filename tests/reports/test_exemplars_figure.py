@@ -8,9 +8,8 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from effective_attention.reports.figures import FIGURES, can_draw
 from effective_attention.reports.figures.exemplars import passages, readable, strongest
-from helpers.figures import Make, plots
+from helpers.figures import FIGURES, Make, can_draw, plots
 from helpers.structure_tables import TEXT, exemplars, signed
 
 FRONT = {"task": "mrpc", "model": "m", "data": "local", "split": "validation", "checkpoint": "", "examples": 408}

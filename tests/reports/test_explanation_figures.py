@@ -13,13 +13,14 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgba
 
-from effective_attention.reports.figures import FIGURES, can_draw, figure_bytes, write_figures
+from effective_attention.reports.chapters import CHAPTERS
+from effective_attention.reports.drawing.files import figure_bytes, write_figures
+from effective_attention.reports.drawing.style import COLOURS, style
 from effective_attention.reports.figures.attention_graph import lightest_edge
 from effective_attention.reports.figures.faithfulness import league, ranking
 from effective_attention.reports.figures.pronouns import referent_shares
-from effective_attention.reports.figures.style import COLOURS, style
-from effective_attention.reports.paper import ABNAR
-from helpers.figures import Make, cells, meshes, plots, stacked
+from effective_attention.reports.papers.abnar2020 import ABNAR
+from helpers.figures import FIGURES, Make, can_draw, cells, meshes, plots, stacked
 
 
 def graph_table(size: int, layers: int = 2, seed: int = 0) -> pd.DataFrame:
@@ -247,7 +248,7 @@ def test_the_subjects_figure_is_drawn_only_where_subjects_are_known(make_tables:
     without = table[table["measure"] != "subject_first"]
     assert can_draw("faithfulness_subject", table)
     assert not can_draw("faithfulness_subject", without)
-    written = write_figures(tmp_path, {"faithfulness": without})
+    written = write_figures(tmp_path, {"faithfulness": without}, CHAPTERS)
     assert [path.stem for path in written] == ["faithfulness", "faithfulness_layers"]
     mixed = pd.concat([make_tables("agreement")["faithfulness"], without])
     axes = plots(FIGURES["faithfulness_subject"](mixed))

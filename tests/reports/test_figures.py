@@ -12,15 +12,13 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from effective_attention.reports.figures import FIGURES, figure_bytes, figures_of, save_figure, write_figures
-from effective_attention.reports.figures.style import panels, style
-from helpers.figures import Make, cells, meshes, plots, stacked
+from effective_attention.reports.chapters import CHAPTERS
+from effective_attention.reports.drawing.files import figure_bytes, save_figure, write_figures
+from effective_attention.reports.drawing.style import style
+from effective_attention.reports.reductions import panels
+from helpers.figures import FIGURES, Make, cells, figures_of, meshes, plots, stacked
 
-ANALYSES = (
-    "token_types", "delimiters", "finetuning_shift", "patterns", "null_space", "timing", "heatmap", "head_ablation",
-    "attention_graph", "pronouns", "faithfulness", "alternative_attention", "token_type_profile", "token_identity",
-    "token_mixing", "distance", "entropy", "variability", "pos_attention", "dependency_alignment", "exemplars",
-)  # fmt: skip
+ANALYSES = [chapter.analysis for chapter in CHAPTERS if chapter.figures]
 
 
 def analysis_of(figure: str) -> str:
@@ -127,7 +125,9 @@ def test_two_figures_on_one_page_share_no_ids(make_tables: Make) -> None:
 
 def test_write_figures_draws_all_of_an_analysis_and_skips_empty_tables(make_tables: Make, tmp_path: Path) -> None:
     tables = make_tables()
-    written = write_figures(tmp_path, {"token_types": tables["token_types"], "timing": tables["timing"].iloc[:0]})
+    written = write_figures(
+        tmp_path, {"token_types": tables["token_types"], "timing": tables["timing"].iloc[:0]}, CHAPTERS
+    )
     assert [path.name for path in written] == ["token_types.png", "token_types_lift.png"]
     assert all(path.exists() and path.with_suffix(".svg").exists() for path in written)
     assert len(list(tmp_path.iterdir())) == 4

@@ -9,10 +9,9 @@ import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from effective_attention.reports.figures import FIGURES, can_draw, figures_of
-from effective_attention.reports.figures.layered import some_layers
-from effective_attention.reports.figures.style import COLOURS, style
-from helpers.figures import Make, cells, meshes, plots
+from effective_attention.reports.drawing.style import COLOURS, style
+from effective_attention.reports.reductions import some_layers
+from helpers.figures import FIGURES, Make, can_draw, cells, figures_of, meshes, plots
 from helpers.identifiability_tables import alternative, both_weights, frame, line_of, named
 
 

@@ -14,18 +14,17 @@ from urllib.parse import unquote
 import pytest
 
 from effective_attention.errors import UserError
-from effective_attention.models import pattern_net
-from effective_attention.reports import report_sections
-from effective_attention.reports.figures import write_figures
-from effective_attention.reports.report import RunResults, combine, write_report
-from effective_attention.reports.report_tables import NONE, scores
+from effective_attention.reports import sections
+from effective_attention.reports.chapters import CHAPTERS, patterns
+from effective_attention.reports.drawing.files import write_figures
+from effective_attention.reports.grid import NONE
+from effective_attention.reports.report import write_report
+from effective_attention.reports.runs import RunResults, combine
+from effective_attention.reports.scores import scores
 
 Make = Callable[..., dict[str, Any]]
 TASKS = ("rte", "mrpc", "stsb")
-SECTIONS = ["runs", "scores", "timing", "patterns", "token_types", "delimiters", "finetuning_shift", "null_space"]
-SECTIONS += ["head_ablation", "heatmap", "faithfulness", "attention_graph", "pronouns"]
-SECTIONS += ["alternative_attention", "token_type_profile", "token_identity", "token_mixing"]
-SECTIONS += ["distance", "entropy", "variability", "pos_attention", "dependency_alignment", "exemplars"]
+SECTIONS = ["runs", "scores", *(chapter.analysis for chapter in CHAPTERS if chapter.analysis != "explorer")]
 
 
 @dataclass
@@ -167,7 +166,7 @@ def test_each_figure_and_table_says_what_was_measured_on_which_data(page: Page, 
     assert page.text.count(sentence) == 60  # 43 figures, and the tables of 17 sections
     assert f"the two compared on the same examples ({counts})." in page.text
     tables = makers[0]("rte", model="tiny", data="sample", split="test", examples=7, checkpoint="")
-    assert report_sections.measured(tables["timing"]) == (
+    assert sections.measured(tables["timing"]) == (
         "Measured on test examples (RTE 7), tiny (pretrained), data from the embedded sample; reading: exact."
     )
 
@@ -175,7 +174,7 @@ def test_each_figure_and_table_says_what_was_measured_on_which_data(page: Page, 
 def test_seeds_are_one_row_with_their_mean(makers: tuple[Make, Make]) -> None:
     tables, facts = makers
     runs = [RunResults(facts(**{"run/seed": seed}), {"timing": tables(seed=seed)["timing"]}) for seed in (1, 2)]
-    assert "(MRPC 408, mean of 2 runs)" in report_sections.measured(combine(runs)["timing"])
+    assert "(MRPC 408, mean of 2 runs)" in sections.measured(combine(runs)["timing"])
 
 
 def test_figures_are_inside_the_page_and_described(page: Page) -> None:
@@ -207,7 +206,7 @@ def test_full_tables_are_cut_on_the_page_and_whole_in_the_link(page: Page, maker
 def test_a_table_too_long_for_the_page_is_named_instead(
     makers: tuple[Make, Make], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(report_sections, "_MOST_BYTES", 10)
+    monkeypatch.setattr(sections, "_MOST_BYTES", 10)
     write_report(tmp_path / "report.html", [RunResults(makers[1](), {"timing": makers[0]()["timing"]})])
     page = read(tmp_path / "report.html")
     assert not [link for link in page.all("a") if "download" in link]
@@ -228,7 +227,8 @@ def test_the_note_of_embedded_defaults_is_shown_once(makers: tuple[Make, Make], 
 
 def test_the_interactive_page_of_a_run_is_linked(makers: tuple[Make, Make], tmp_path: Path) -> None:
     tables, facts = makers[0](), makers[1]()
-    one = {"explorer": tables["timing"].assign(side=0)}
+    page = {"side": 0, "name": "", "tokens": 9, "label": "", "value": 0.5}
+    one = {"explorer": tables["timing"].assign(**page)}
     runs = [
         RunResults(facts, one, "seed=1 %2F"),
         RunResults(facts, {"timing": tables["timing"]}, "1"),
@@ -244,7 +244,7 @@ def test_the_pattern_classifiers_own_quality_is_shown(
 ) -> None:
     facts = {"macro_f1": 0.873, "patterns": ["block", "vertical"], "confusion": [[41, 2], [3, 57]]}
     facts["agreement"] = {"maps": 100, "share": 0.88, "cohen_kappa": 0.84}
-    monkeypatch.setattr(pattern_net, "pattern_net_facts", lambda: facts)
+    monkeypatch.setattr(patterns, "pattern_net_facts", lambda: facts)
     write_report(tmp_path / "report.html", [RunResults(makers[1](), {"patterns": makers[0]()["patterns"]})])
     page = read(tmp_path / "report.html")
     assert page.row("patterns", "vertical") == ["vertical", "3", "57"]
@@ -306,7 +306,7 @@ def test_figures_that_are_on_disk_are_not_drawn_again(
     tables, facts = makers
     runs = [RunResults(facts("mrpc"), {name: tables()[name] for name in ("timing", "null_space")})]
     write_report(tmp_path / "drawn.html", runs)
-    write_figures(tmp_path / "figures", runs[0].tables)
-    monkeypatch.setattr(report_sections, "FIGURES", {})
+    write_figures(tmp_path / "figures", runs[0].tables, CHAPTERS)
+    monkeypatch.setattr(sections, "figure_bytes", None)
     write_report(tmp_path / "read.html", runs, figures=tmp_path / "figures")
     assert (tmp_path / "read.html").read_bytes() == (tmp_path / "drawn.html").read_bytes()

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from effective_attention.reports.report import RunResults, write_report
+from effective_attention.reports.grid import NONE
+from effective_attention.reports.report import write_report
 from effective_attention.reports.report_explanations import candidates, correlations, league_table, referents
-from effective_attention.reports.report_sections import measured
-from effective_attention.reports.report_tables import NONE
+from effective_attention.reports.runs import RunResults
+from effective_attention.reports.sections import measured
 from helpers.figures import Make
 
 

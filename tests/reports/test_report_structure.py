@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 
 from effective_attention.reports import report_structure
-from effective_attention.reports.report import RunResults, write_report
-from effective_attention.reports.report_chapters_structure import STRUCTURE_CHAPTERS
+from effective_attention.reports.chapters import CHAPTERS
+from effective_attention.reports.grid import NONE
+from effective_attention.reports.report import write_report
 from effective_attention.reports.report_structure import (
     Piece,
     alignment,
@@ -24,18 +25,10 @@ from effective_attention.reports.report_structure import (
     relative_entropy,
     variability,
 )
-from effective_attention.reports.report_tables import NONE
+from effective_attention.reports.runs import RunResults
 from effective_attention.reports.scalars import named_scalars
 from helpers.figures import Make, stacked
 from helpers.identifiability_tables import both_weights
-
-
-@pytest.mark.parametrize("chapter", STRUCTURE_CHAPTERS, ids=lambda chapter: chapter.analysis)
-def test_each_analysis_has_a_chapter_with_its_figures(chapter: object) -> None:
-    from effective_attention.reports.figures import figures_of
-
-    assert list(chapter.figures) == figures_of(chapter.analysis)  # type: ignore[attr-defined]
-    assert "GPT-2 small" in chapter.paper_says  # type: ignore[attr-defined]
 
 
 def test_distance_by_layer_the_furthest_and_its_depth(make_tables: Make) -> None:
@@ -215,7 +208,7 @@ def test_marked_words_can_be_read_in_both_schemes() -> None:
 
 def test_layer_means_of_distance_and_alignment_are_named(make_tables: Make) -> None:
     tables = make_tables(layers=2, heads=3)
-    scalars = named_scalars({name: tables[name] for name in ("distance", "dependency_alignment")})
+    scalars = named_scalars({name: tables[name] for name in ("distance", "dependency_alignment")}, CHAPTERS)
     kinds = [f"{kind}/layer_0{layer}" for kind in ("standard", "effective") for layer in (0, 1)]
     assert list(scalars) == [f"{name}/{kind}" for name in ("distance", "alignment") for kind in kinds]
     rows = tables["dependency_alignment"]

@@ -3,13 +3,14 @@
 import pandas as pd
 import pytest
 
+from effective_attention.reports.chapters import CHAPTERS
 from effective_attention.reports.scalars import named_scalars
 
 
 def test_cosine_per_layer_is_the_mean_over_heads():
     rows = [("standard", 0, 0, 0.5), ("standard", 0, 1, 0.7), ("standard", 11, 0, 0.1), ("effective", 0, 0, 0.2)]
     table = pd.DataFrame(rows, columns=["attention", "layer", "head", "value"])
-    assert named_scalars({"finetuning_shift": table}) == pytest.approx(
+    assert named_scalars({"finetuning_shift": table}, CHAPTERS) == pytest.approx(
         {"cosine/standard/layer_00": 0.6, "cosine/standard/layer_11": 0.1, "cosine/effective/layer_00": 0.2}
     )
 
@@ -22,8 +23,8 @@ def test_token_attention_is_the_largest_weight_in_the_last_layer():
         ("standard", 0, 0, "sep", "largest", 9.0),
     ]
     table = pd.DataFrame(rows, columns=["attention", "layer", "head", "token_type", "statistic", "value"])
-    assert named_scalars({"token_types": table}) == pytest.approx({"token_attention/standard/sep": 0.5})
+    assert named_scalars({"token_types": table}, CHAPTERS) == pytest.approx({"token_attention/standard/sep": 0.5})
 
 
 def test_other_tables_give_none():
-    assert named_scalars({"timing": pd.DataFrame({"seconds": [1.0]})}) == {}
+    assert named_scalars({"timing": pd.DataFrame({"seconds": [1.0]})}, CHAPTERS) == {}

@@ -9,10 +9,9 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
-from effective_attention.reports.figures import FIGURES, can_draw
 from effective_attention.reports.figures.dependency_alignment import MOST_RELATIONS, aligned, best_heads, hits
 from effective_attention.reports.figures.pos_attention import targeted_tags
-from helpers.figures import Make, cells, meshes, plots, stacked
+from helpers.figures import FIGURES, Make, can_draw, cells, meshes, plots, stacked
 from helpers.identifiability_tables import both_weights
 
 LAYERED = {"distance": "distance", "entropy": "entropy", "entropy_relative": "entropy", "variability": "variability"}
@@ -93,7 +92,7 @@ def test_a_statistic_that_was_not_measured_is_not_drawn(make_tables: Make) -> No
 
 @pytest.mark.parametrize("analysis", ["distance", "entropy", "variability", "pos_attention", "dependency_alignment"])
 def test_where_nothing_counted_nothing_is_drawn(analysis: str, make_tables: Make) -> None:
-    from effective_attention.reports.figures import figures_of
+    from helpers.figures import figures_of
 
     table = make_tables()[analysis].assign(value=float("nan"))
     assert [name for name in figures_of(analysis) if can_draw(name, table)] == []

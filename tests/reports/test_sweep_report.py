@@ -14,7 +14,8 @@ from omegaconf import OmegaConf
 
 from effective_attention.errors import UserError
 from effective_attention.io import write_json, write_text
-from effective_attention.reports.report import SweepReport, collect_runs, combine
+from effective_attention.reports.report import SweepReport
+from effective_attention.reports.runs import collect_runs, combine
 from effective_attention.run.report import main
 
 Make = Callable[..., dict[str, Any]]

@@ -11,12 +11,13 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgba
 
-from effective_attention.reports.figures import FIGURES, can_draw, write_figures
-from effective_attention.reports.figures.style import style
+from effective_attention.reports.chapters import CHAPTERS
+from effective_attention.reports.drawing.files import write_figures
+from effective_attention.reports.drawing.style import style
 from effective_attention.reports.figures.token_identity import MAP_COLOURS, rates
 from effective_attention.reports.figures.token_mixing_words import tag_order
-from effective_attention.reports.paper import BRUNNER_NOT_LARGEST, BRUNNER_OWN, BRUNNER_RATES
-from helpers.figures import Make, cells, meshes, plots
+from effective_attention.reports.papers.brunner2020 import BRUNNER_NOT_LARGEST, BRUNNER_OWN, BRUNNER_RATES
+from helpers.figures import FIGURES, Make, can_draw, cells, meshes, plots
 from helpers.identifiability_tables import both_weights, frame, line_of, mixing, named
 
 # --- identity ---
@@ -132,7 +133,9 @@ def test_experiments_left_out_have_no_figure(make_tables: Make, tmp_path: Path) 
         assert not can_draw(figure, table[table["experiment"] != name])
     assert not can_draw("token_identity_transfer", table[table["map"] == "naive"])
     few = table[(table["experiment"] == "previous") & (table["map"] == "naive") & (table["distance"] == "l2")]
-    assert [path.stem for path in write_figures(tmp_path, {"token_identity": few})] == ["token_identity_layers"]
+    assert [path.stem for path in write_figures(tmp_path, {"token_identity": few}, CHAPTERS)] == [
+        "token_identity_layers"
+    ]
 
 
 # --- mixing ---

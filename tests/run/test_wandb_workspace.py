@@ -67,7 +67,7 @@ def trained_with_analyses(composer, tmp_path_factory):
 
 
 def test_every_figure_of_an_analysis_has_a_panel():
-    from effective_attention.reports.figures import FIGURES
+    from helpers.figures import FIGURES
 
     assert set(module._FIGURES) <= set(FIGURES)
 

@@ -16,9 +16,9 @@ from effective_attention.reports.figures.faithfulness import (
     ranking,
 )
 from effective_attention.reports.figures.pronouns import METHODS, referent_shares
-from effective_attention.reports.figures.style import attentions, panels, shortened
-from effective_attention.reports.paper import abnar_line
-from effective_attention.reports.report_tables import NONE, Grid, number, one_line
+from effective_attention.reports.grid import NONE, Grid, number
+from effective_attention.reports.papers.abnar2020 import abnar_line
+from effective_attention.reports.reductions import attentions, one_line, panels, shortened
 
 _COLUMNS = {
     "spearman_blank_out": "Spearman with blank-out",

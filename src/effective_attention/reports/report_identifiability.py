@@ -18,8 +18,6 @@ from effective_attention.reports.figures.alternative_attention import (
     quantity,
     shown_head,
 )
-from effective_attention.reports.figures.layered import by_layer
-from effective_attention.reports.figures.style import attentions, panels
 from effective_attention.reports.figures.token_identity import (
     DISTANCE_TITLES,
     MAP_TITLES,
@@ -29,14 +27,15 @@ from effective_attention.reports.figures.token_identity import (
 )
 from effective_attention.reports.figures.token_mixing import own
 from effective_attention.reports.figures.token_type_profile import TYPE_TITLES, types_of
-from effective_attention.reports.paper import (
+from effective_attention.reports.grid import NONE, Grid, number
+from effective_attention.reports.papers.brunner2020 import (
     BRUNNER_LAYERS,
     BRUNNER_NOT_LARGEST,
     BRUNNER_OWN,
     BRUNNER_RANDOM,
     BRUNNER_RATES,
 )
-from effective_attention.reports.report_tables import NONE, Grid, number, one_line
+from effective_attention.reports.reductions import attentions, by_layer, one_line, panels
 
 
 def projected(table: DataFrame) -> Grid:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from pandas import DataFrame, Series
 
+from effective_attention.reports.chapter import Highlighted, Highlights, Piece
 from effective_attention.reports.figures.dependency_alignment import Best, aligned, baselines, best_heads
 from effective_attention.reports.figures.exemplars import Passage, Word, passages
-from effective_attention.reports.figures.layered import by_layer
 from effective_attention.reports.figures.pos_attention import TAG_TITLES, targeted_tags
 from effective_attention.reports.figures.structure import even
-from effective_attention.reports.figures.style import attentions, panels
-from effective_attention.reports.report_tables import NONE, Grid, number, one_line
+from effective_attention.reports.grid import NONE, Grid, number
+from effective_attention.reports.reductions import attentions, by_layer, one_line, panels
 
 LEVELS = 5  # of a background's strength
 _MOST_PASSAGES = 600  # on the page; each is a kilobyte or so
@@ -172,33 +171,6 @@ def _preferred(rows: DataFrame) -> list[str]:
         return [NONE] * 3
     layer, head = heads.idxmax()
     return [number(100 * heads.mean(), 1), number(100 * heads.max(), 1), f"{int(layer)}.{int(head)}"]
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A stretch of text with one background: ``level`` from -LEVELS to LEVELS, 0 none. ``value`` is the exact weight."""
-
-    text: str
-    level: int = 0
-    value: str = ""
-    query: bool = False
-
-
-@dataclass(frozen=True)
-class Highlighted:
-    """One exemplar, ready to be set."""
-
-    title: str
-    pieces: list[Piece]
-
-
-@dataclass(frozen=True)
-class Highlights:
-    """The exemplars of one task and attention, by layer."""
-
-    title: str
-    attention: str
-    layers: list[tuple[str, list[Highlighted]]]
 
 
 def highlights(table: DataFrame) -> list[Highlights]:

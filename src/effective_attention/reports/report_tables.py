@@ -3,84 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Any
 
 from pandas import DataFrame
 
 from effective_attention.reports.figures.null_space import overall, padding_share
-from effective_attention.reports.figures.style import attentions, layer_by_head, panels, task_title
 from effective_attention.reports.figures.token_types import TYPE_TITLES, last_layer
-from effective_attention.reports.paper import PATTERN_ORDER, TABLE_2, TABLE_3, paper_ratio
-from effective_attention.reports.sweep import NOT_SCORES
-
-NONE = "\N{EN DASH}"
-
-
-@dataclass(frozen=True)
-class Grid:
-    """A table ready to be set: ``groups`` are headings over several columns, ``paper`` the columns that are not ours."""
-
-    caption: str
-    columns: list[str]
-    rows: list[list[str]]
-    groups: list[tuple[str, int]] = field(default_factory=list)
-    paper: frozenset[int] = frozenset()
-    labels: int = 1  # how many columns in front are names, not numbers
-
-
-def number(value: Any, digits: int = 3) -> str:
-    """A number as text.
-
-    >>> number(0.5), number(3e-7), number(None) == number(float("nan")) == NONE
-    ('0.500', '3.0e-07', True)
-    """
-    if value is None or value != value:
-        return NONE
-    small = 0 < abs(value) < 0.5 * 10**-digits
-    return f"{value:.1e}" if small else f"{value:.{digits}f}"
-
-
-def scores(runs: Sequence[Mapping[str, Any]]) -> Grid:
-    """One row per run and attention: the task's metrics, and what the attention changed."""
-    settings = [name for name in ("seed", "checkpoint") if _differs(runs, name)]
-    rows = []
-    for facts in runs:
-        kinds = dict.fromkeys(name.split("/")[1] for name in facts if name.startswith("test/"))
-        front = [task_title(str(facts.get("run/task", ""))), *(run_fact(facts, name) for name in settings)]
-        rows += [[*front, kind, *_score_cells(facts, f"test/{kind}/")] for kind in kinds]
-    columns = ["task", *settings, "attention", "score", "changed predictions", "largest logit difference"]
-    columns += ["change of a head's output", "heads with a null space", "seconds", "ratio"]
-    return Grid("Scores and time under each attention.", columns, rows, labels=3 + len(settings))
-
-
-def _differs(runs: Sequence[Mapping[str, Any]], setting: str) -> bool:
-    """Whether runs of one task do."""
-    found = {(facts.get("run/task"), facts.get(f"run/{setting}")) for facts in runs}
-    return len(found) > len({task for task, _ in found})
-
-
-def run_fact(facts: Mapping[str, Any], name: str) -> str:
-    """What a run says of itself, such as its seed or its checkpoint; empty where it says nothing."""
-    value = facts.get(f"run/{name}")
-    if value is None and name == "checkpoint":
-        return "trained in this run" if "val/loss" in facts else "none: pretrained"
-    return "" if value is None else str(value)
-
-
-def _score_cells(facts: Mapping[str, Any], prefix: str) -> list[str]:
-    mine = {name.removeprefix(prefix): value for name, value in facts.items() if name.startswith(prefix)}
-    metrics = ", ".join(f"{name} {number(value)}" for name, value in mine.items() if name not in NOT_SCORES)
-    return [
-        metrics or NONE,
-        number(mine.get("changed_predictions"), 0),
-        number(mine.get("max_logit_difference")),
-        number(mine.get("output_change")),
-        number(mine.get("null_space_share")),
-        number(mine.get("seconds"), 1),
-        number(mine.get("seconds_ratio"), 2),
-    ]
+from effective_attention.reports.grid import NONE, Grid, number
+from effective_attention.reports.papers.sun2021 import PATTERN_ORDER, TABLE_2, TABLE_3, paper_ratio
+from effective_attention.reports.reductions import attentions, layer_by_head, one_line, panels
 
 
 def timing(table: DataFrame) -> Grid:
@@ -216,8 +148,3 @@ def _mean(table: DataFrame, **where: str) -> float:
         table = table[table[name] == value]
     mean = float(table["value"].mean())
     return mean if math.isfinite(mean) else math.nan
-
-
-def one_line(title: str) -> str:
-    """A panel's title without line breaks."""
-    return title.replace("\n", ", ")

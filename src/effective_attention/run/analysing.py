@@ -210,13 +210,15 @@ class Findings:
         """``tables/<analysis>.parquet``, ``.csv``, ``figures/<name>.png``, ``.svg``, ``<analysis>.html``, ``report.html``."""
         if not self.tables:
             return
-        from effective_attention.reports.figures import write_figures  # matplotlib: seconds
-        from effective_attention.reports.report import RunResults, write_report
+        from effective_attention.reports.chapters import all_chapters  # matplotlib: seconds
+        from effective_attention.reports.drawing.files import write_figures
+        from effective_attention.reports.report import write_report
+        from effective_attention.reports.runs import RunResults
 
         for name, table in self.tables.items():
             write_table(folder / "tables" / name, table)
         for name, page in self.pages.items():
             write_text(folder / f"{name}.html", page)
-        self.figures = {path.stem: path for path in write_figures(folder / "figures", self.tables)}
+        self.figures = {path.stem: path for path in write_figures(folder / "figures", self.tables, all_chapters())}
         self.report = folder / "report.html"
         write_report(self.report, [RunResults(dict(metrics), self.tables)], figures=folder / "figures")

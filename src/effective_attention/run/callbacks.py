@@ -10,6 +10,7 @@ import pytorch_lightning as pl
 from pytorch_lightning.callbacks import Callback
 
 from effective_attention.analyses.common.run import analyse
+from effective_attention.reports.chapters import all_chapters
 from effective_attention.reports.scalars import named_scalars
 from effective_attention.run.analysing import Inquiry
 
@@ -34,5 +35,5 @@ class AttentionDrift(Callback):
         analyses = self.inquiry.analyses(subject, {}, only=_WATCHED)
         count = len(subject.split)
         indices = np.unique(np.linspace(0, count - 1, min(self.examples, count)).round().astype(int)).tolist()
-        scalars = named_scalars(analyse(subject, analyses, indices=indices))
+        scalars = named_scalars(analyse(subject, analyses, indices=indices), all_chapters())
         pl_module.log_dict(scalars, rank_zero_only=False)

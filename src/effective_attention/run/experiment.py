@@ -20,6 +20,7 @@ from pytorch_lightning.trainer.states import TrainerFn
 from effective_attention.errors import UserError
 from effective_attention.io import write_json, write_text
 from effective_attention.models.checkpoints import WholeCheckpointIO, check_fits, find_checkpoint, read_checkpoint
+from effective_attention.reports.chapters import all_chapters
 from effective_attention.reports.scalars import named_scalars
 from effective_attention.reports.sweep import print_rows, summarise
 from effective_attention.run.analysing import GOLD, Findings, Inquiry
@@ -136,7 +137,7 @@ def _test_and_report(cfg: DictConfig, trainer: pl.Trainer, run: Run, inquiry: In
     )
     metrics = {**run.facts, **run.datamodule.facts(), **earlier, **tested}
     findings = inquiry.answer(metrics, trainer.strategy.root_device)
-    scalars = named_scalars(findings.tables)
+    scalars = named_scalars(findings.tables, all_chapters())
     metrics |= scalars
     if trainer.is_global_zero:
         findings.write(run.folder, metrics)

@@ -12,20 +12,17 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from pandas import DataFrame
 
-from effective_attention.reports.figures.layered import legend_below, name_tokens, one_line
-from effective_attention.reports.figures.style import (
+from effective_attention.reports.drawing.layers import legend_below, name_tokens
+from effective_attention.reports.drawing.style import (
     DOUBLE,
-    Panel,
     draw_cells,
     grid,
-    layer_by_head,
     number_cells,
-    panels,
-    shortened,
     styled,
     tidy_axes,
     width_for,
 )
+from effective_attention.reports.reductions import Panel, layer_by_head, one_line, panels, shortened
 
 _MOST_NAMED = 38  # as many as three maps beside each other have room for
 _MOST_BLOCKS = 4
@@ -120,7 +117,7 @@ def _maps(figure: Figure, row: list[Axes], panel: Panel) -> None:
         bar.outline.set_visible(False)
         _name_both(axes, names, left=axes is row[0])
     layer, head = shown_head(panel.table)
-    row[0].set_ylabel(f"{one_line(panel)}, layer {layer}, head {head}")
+    row[0].set_ylabel(f"{one_line(panel.title)}, layer {layer}, head {head}")
 
 
 def _names(table: DataFrame) -> list[str]:

@@ -14,19 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from pandas import DataFrame
 
-from effective_attention.reports.figures.style import (
-    COLOURS,
-    DOUBLE,
-    SCALES,
-    Panel,
-    attentions,
-    draw_cells,
-    grid,
-    number_cells,
-    panels,
-    shortened,
-    styled,
-)
+from effective_attention.reports.drawing.style import COLOURS, DOUBLE, SCALES, draw_cells, grid, number_cells, styled
+from effective_attention.reports.reductions import Panel, attentions, panels, shortened
 
 METHODS = ("raw", "rollout", "flow")
 _PER_TOKEN = 0.088  # inches: room for one line of 5.5 point

@@ -15,17 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from pandas import DataFrame
 
-from effective_attention.reports.figures.style import (
-    SCALES,
-    attentions,
-    draw_cells,
-    grid,
-    layer_by_head,
-    number_cells,
-    panels,
-    styled,
-    width_for,
-)
+from effective_attention.reports.drawing.style import SCALES, draw_cells, grid, number_cells, styled, width_for
+from effective_attention.reports.reductions import attentions, layer_by_head, panels
 
 TITLES = {"cls": "[CLS]", "sep": "[SEP]"}
 Row = list[tuple[str, DataFrame]]  # titles and tables of the panels side by side

@@ -14,19 +14,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from pandas import DataFrame
 
-from effective_attention.reports.figures.layered import PERCENT, legend_below
-from effective_attention.reports.figures.structure import Quantity, layered_heads
-from effective_attention.reports.figures.style import (
-    COLOURS,
-    DOUBLE,
-    SINGLE,
-    Panel,
-    attentions,
-    grid,
-    panels,
-    styled,
-    tidy_axes,
-)
+from effective_attention.reports.drawing.heads import Quantity, layered_heads
+from effective_attention.reports.drawing.layers import PERCENT, legend_below
+from effective_attention.reports.drawing.style import COLOURS, DOUBLE, SINGLE, grid, styled, tidy_axes
+from effective_attention.reports.reductions import Panel, attentions, panels
 
 BASELINES = ("previous", "next", "random")
 DIRECTIONS = {"to_head": "dependent looks at its head", "from_head": "head looks at its dependent"}

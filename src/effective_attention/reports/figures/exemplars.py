@@ -21,8 +21,8 @@ from matplotlib.patches import Rectangle
 from matplotlib.textpath import text_to_path
 from pandas import DataFrame
 
-from effective_attention.reports.figures.layered import one_line
-from effective_attention.reports.figures.style import DOUBLE, SCALES, panels, shortened, styled
+from effective_attention.reports.drawing.style import DOUBLE, SCALES, styled
+from effective_attention.reports.reductions import one_line, panels, shortened
 
 _MOST_PANELS = 2
 _MOST_LINES = 4  # of one exemplar
@@ -135,7 +135,7 @@ def _draw(table: DataFrame, *, attention: str) -> Figure:
     axes.set_axis_off()
     top = 0.0
     for panel, block in zip(shown, blocks, strict=True):
-        axes.text(0, top + 0.6 * _TITLE, f"{one_line(panel)}, {attention} attention", fontsize=7.5, va="center")
+        axes.text(0, top + 0.6 * _TITLE, f"{one_line(panel.title)}, {attention} attention", fontsize=7.5, va="center")
         top += _TITLE
         for passage, lines in block:
             axes.text(0, top + _LINE / 2, _said(passage), fontsize=_SIZE, va="center")

@@ -14,18 +14,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator, StrMethodFormatter
 from pandas import DataFrame
 
-from effective_attention.reports.figures.style import (
-    COLOURS,
-    DOUBLE,
-    MARKERS,
-    Panel,
-    attentions,
-    grid,
-    panels,
-    styled,
-    tidy_axes,
-)
-from effective_attention.reports.paper import abnar_line
+from effective_attention.reports.drawing.style import COLOURS, DOUBLE, MARKERS, grid, styled, tidy_axes
+from effective_attention.reports.papers.abnar2020 import abnar_line
+from effective_attention.reports.reductions import Panel, attentions, panels
 
 LAYERED = ("raw", "rollout", "flow")
 _TIMES = "\N{MULTIPLICATION SIGN}"

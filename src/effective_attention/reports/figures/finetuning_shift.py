@@ -8,20 +8,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from pandas import DataFrame
 
-from effective_attention.reports.figures.style import (
+from effective_attention.reports.drawing.style import (
     COLOURS,
     SCALES,
-    Panel,
-    attentions,
     draw_cells,
     grid,
-    layer_by_head,
     number_cells,
-    panels,
     styled,
     tidy_axes,
     width_for,
 )
+from effective_attention.reports.reductions import Panel, attentions, layer_by_head, panels
 
 
 @styled

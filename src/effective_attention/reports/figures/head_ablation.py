@@ -8,16 +8,8 @@ from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from pandas import DataFrame
 
-from effective_attention.reports.figures.style import (
-    CHANGE_SCALE,
-    draw_cells,
-    grid,
-    layer_by_head,
-    number_cells,
-    panels,
-    styled,
-    width_for,
-)
+from effective_attention.reports.drawing.style import CHANGE_SCALE, draw_cells, grid, number_cells, styled, width_for
+from effective_attention.reports.reductions import layer_by_head, panels
 
 _GAP = np.nan
 

@@ -13,16 +13,8 @@ from matplotlib.colors import Colormap, ListedColormap
 from matplotlib.figure import Figure
 from pandas import DataFrame
 
-from effective_attention.reports.figures.style import (
-    SCALES,
-    SINGLE,
-    attentions,
-    draw_cells,
-    grid,
-    panels,
-    shortened,
-    styled,
-)
+from effective_attention.reports.drawing.style import SCALES, SINGLE, draw_cells, grid, styled
+from effective_attention.reports.reductions import attentions, panels, shortened
 
 _MOST_NAMED = 64
 _MOST_ROWS = 6  # heads shown at most

@@ -13,18 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from pandas import DataFrame, Series
 
-from effective_attention.reports.figures.style import (
-    COLOURS,
-    DOUBLE,
-    MARKERS,
-    SERIES,
-    Panel,
-    grid,
-    panels,
-    rank_limit,
-    styled,
-    tidy_axes,
-)
+from effective_attention.reports.drawing.style import COLOURS, DOUBLE, MARKERS, SERIES, grid, styled, tidy_axes
+from effective_attention.reports.reductions import Panel, panels, rank_limit
 
 _BIN = 4  # tokens; divides every usual head width, so that no bin lies on both sides of it
 

@@ -9,8 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from pandas import DataFrame
 
-from effective_attention.reports.figures.style import attentions, grid, panels, styled, tidy_axes, width_for
-from effective_attention.reports.paper import PATTERN_ORDER
+from effective_attention.reports.drawing.style import grid, styled, tidy_axes, width_for
+from effective_attention.reports.papers.sun2021 import PATTERN_ORDER
+from effective_attention.reports.reductions import attentions, panels
 
 PATTERN_COLOURS = {  # Okabe & Ito, dark enough for white figures where marked
     "block": ("#0072b2", "white"),

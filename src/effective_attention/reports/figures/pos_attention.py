@@ -17,18 +17,17 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 from pandas import DataFrame
 
-from effective_attention.reports.figures.layered import EVEN, PERCENT, by_layer
-from effective_attention.reports.figures.style import (
+from effective_attention.reports.drawing.layers import EVEN, PERCENT
+from effective_attention.reports.drawing.style import (
     COLOURS,
     DOUBLE,
     SCALES,
     draw_cells,
-    layer_by_head,
     number_cells,
-    panels,
     styled,
     tidy_axes,
 )
+from effective_attention.reports.reductions import by_layer, layer_by_head, panels
 
 TAG_TITLES = {"cls": "[CLS]", "sep": "[SEP]"}
 MOST_TAGS = 9

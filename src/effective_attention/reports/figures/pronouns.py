@@ -15,16 +15,8 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 from pandas import DataFrame
 
-from effective_attention.reports.figures.style import (
-    DOUBLE,
-    MARKERS,
-    SERIES,
-    attentions,
-    grid,
-    shortened,
-    styled,
-    tidy_axes,
-)
+from effective_attention.reports.drawing.style import DOUBLE, MARKERS, SERIES, grid, styled, tidy_axes
+from effective_attention.reports.reductions import attentions, shortened
 
 METHODS = ("raw", "rollout", "flow")
 _MOST_TEXTS = 4

@@ -20,20 +20,18 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 from pandas import DataFrame
 
-from effective_attention.reports.figures.layered import EVEN, by_layer, by_weights, layer_axis, legend_below, one_line
-from effective_attention.reports.figures.style import (
+from effective_attention.reports.drawing.layers import EVEN, layer_axis, legend_below
+from effective_attention.reports.drawing.style import (
     COLOURS,
     DOUBLE,
     MARKERS,
-    attentions,
     draw_cells,
     grid,
-    layer_by_head,
     number_cells,
-    panels,
     styled,
     tidy_axes,
 )
+from effective_attention.reports.reductions import attentions, by_layer, by_weights, layer_by_head, one_line, panels
 
 SCALE = "BuPu"
 _RULES: dict[str, dict[str, Any]] = {
@@ -163,7 +161,7 @@ def _depth(table: DataFrame) -> Figure:
             axis.set_title(f"{kind} attention" if axis in axes[0] else "")
             layer_axis(axis, label=axis in axes[-1])
         line[0].set_ylim(bottom=0)  # after all dots, which both panels' range must hold
-        line[0].set_ylabel(f"{one_line(panel)}\nmean distance (tokens)")
+        line[0].set_ylabel(f"{one_line(panel.title)}\nmean distance (tokens)")
     _legend(figure, kinds, {state for _, states in shown for state in states})
     return figure
 

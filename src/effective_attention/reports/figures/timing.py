@@ -6,8 +6,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from pandas import DataFrame
 
-from effective_attention.reports.figures.style import COLOURS, attentions, grid, panels, styled, tidy_axes, width_for
-from effective_attention.reports.paper import paper_ratio
+from effective_attention.reports.drawing.style import COLOURS, grid, styled, tidy_axes, width_for
+from effective_attention.reports.papers.sun2021 import paper_ratio
+from effective_attention.reports.reductions import attentions, panels
 
 
 @styled

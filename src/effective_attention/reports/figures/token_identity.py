@@ -14,19 +14,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from pandas import DataFrame
 
-from effective_attention.reports.figures.layered import (
-    EVEN,
-    PAPER,
-    by_layer,
-    by_weights,
-    layer_axis,
-    legend_below,
-    one_line,
-    shared_legend,
-    wrapped,
-)
-from effective_attention.reports.figures.style import DOUBLE, grid, panels, styled
-from effective_attention.reports.paper import BRUNNER_LAYERS, BRUNNER_RATES
+from effective_attention.reports.drawing.layers import EVEN, PAPER, layer_axis, legend_below, shared_legend, wrapped
+from effective_attention.reports.drawing.style import DOUBLE, grid, styled
+from effective_attention.reports.papers.brunner2020 import BRUNNER_LAYERS, BRUNNER_RATES
+from effective_attention.reports.reductions import by_layer, by_weights, one_line, panels
 
 MAP_TITLES = {"naive": "naive", "linear": "linear", "mlp": "MLP"}
 DISTANCE_TITLES = {"cosine": "cosine", "l2": "L2"}
@@ -144,7 +135,7 @@ def token_identity_generalisation(table: DataFrame) -> Figure:
             _train_and_test(axis, panel.table[panel.table["distance"] == distance])
             axis.set_title(DISTANCE_TITLES[distance] if axis in axes[0] else "")
             layer_axis(axis, label=axis in axes[-1])
-        line[0].set_ylabel(f"{one_line(panel)}\n{RATE}")
+        line[0].set_ylabel(f"{one_line(panel.title)}\n{RATE}")
     shared_legend(figure, axes)
     return figure
 
@@ -172,7 +163,7 @@ def token_identity_layers(table: DataFrame) -> Figure:
             _across_one_layer(axis, {name: mine[mine["distance"] == distance] for name, mine in weights.items()})
             axis.set_title(DISTANCE_TITLES[distance] if axis in axes[0] else "")
             layer_axis(axis, label=axis in axes[-1])
-        line[0].set_ylabel(f"{one_line(panel)}\n{RATE}")
+        line[0].set_ylabel(f"{one_line(panel.title)}\n{RATE}")
     maps = [name for name in MAP_TITLES if name in set(rows["map"])]
     handles = [Line2D([], [], color=MAP_COLOURS[name], marker="o", linestyle="none") for name in maps]
     states = [name for name in ("pretrained", "finetuned") if any(name in weights for _, weights in shown)]

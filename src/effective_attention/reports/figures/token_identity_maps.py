@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from pandas import DataFrame
 
-from effective_attention.reports.figures.layered import EVEN, by_layer, layer_axis, one_line, shared_legend
-from effective_attention.reports.figures.style import DOUBLE, MARKERS, grid, panels, styled
+from effective_attention.reports.drawing.layers import EVEN, layer_axis, shared_legend
+from effective_attention.reports.drawing.style import DOUBLE, MARKERS, grid, styled
 from effective_attention.reports.figures.token_identity import (
     DISTANCE_TITLES,
     MAP_TITLES,
@@ -23,6 +23,7 @@ from effective_attention.reports.figures.token_identity import (
     experiment,
     trained,
 )
+from effective_attention.reports.reductions import by_layer, one_line, panels
 
 
 def has_transfer(table: DataFrame) -> bool:
@@ -99,5 +100,5 @@ def _map_by_distance(rows: DataFrame, draw: Callable[[Axes, DataFrame], None]) -
             draw(axis, panel.table[(panel.table["map"] == name) & (panel.table["distance"] == distance)])
             axis.set_title(MAP_TITLES[name] if axis in axes[0] else "")
             layer_axis(axis, label=axis in axes[-1])
-        line[0].set_ylabel(f"{one_line(panel)}, {DISTANCE_TITLES[distance]}\n{RATE}")
+        line[0].set_ylabel(f"{one_line(panel.title)}, {DISTANCE_TITLES[distance]}\n{RATE}")
     return figure, axes

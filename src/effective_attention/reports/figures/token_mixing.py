@@ -14,17 +14,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from pandas import DataFrame
 
-from effective_attention.reports.figures.layered import (
-    PAPER,
-    PERCENT,
-    by_layer,
-    layer_axis,
-    one_line,
-    shared_legend,
-    some_layers,
-)
-from effective_attention.reports.figures.style import DOUBLE, MARKERS, Panel, grid, panels, styled, tidy_axes
-from effective_attention.reports.paper import BRUNNER_LAYERS, BRUNNER_NOT_LARGEST, BRUNNER_OWN
+from effective_attention.reports.drawing.layers import PAPER, PERCENT, layer_axis, shared_legend
+from effective_attention.reports.drawing.style import DOUBLE, MARKERS, grid, styled, tidy_axes
+from effective_attention.reports.papers.brunner2020 import BRUNNER_LAYERS, BRUNNER_NOT_LARGEST, BRUNNER_OWN
+from effective_attention.reports.reductions import Panel, by_layer, one_line, panels, some_layers
 
 GROUPS = ("1", "2", "3", "4-5", "6-10", "11+")
 BOX = {"whislo": "whisker_low", "q1": "quartile_1", "med": "median", "q3": "quartile_3", "whishi": "whisker_high"}
@@ -81,7 +74,7 @@ def token_mixing(table: DataFrame) -> Figure:
         line[1].yaxis.set_major_locator(MaxNLocator(5))
         line[1].yaxis.set_major_formatter(PERCENT)
         _paper(line, panel)
-        line[0].set_ylabel(f"{one_line(panel)}\nown contribution")
+        line[0].set_ylabel(f"{one_line(panel.title)}\nown contribution")
         line[1].set_ylabel("not the largest")
         for axis in line:
             axis.set_xlim(-0.7, statistics.index.max() + 0.7)
@@ -117,7 +110,7 @@ def token_mixing_context(table: DataFrame) -> Figure:
         )
         rows = panel.table[(panel.table["quantity"] == "offset") & (panel.table["statistic"] == "total")]
         _positions(line[1], rows[rows["offset"] != 0])
-        line[0].set_ylabel(f"{one_line(panel)}\nrelative contribution")
+        line[0].set_ylabel(f"{one_line(panel.title)}\nrelative contribution")
         line[1].set_ylabel("total contribution")
         layer_axis(line[0], label=False)
     axes[-1, 0].set_xlabel("layer")
@@ -164,6 +157,6 @@ def token_mixing_cls(table: DataFrame) -> Figure:
             _positions(axis, mine[mine["offset"] != 0] if centre == "cls" else mine)
             title = {"cls": "position after [CLS]", "sep": "position relative to the first [SEP]"}[centre]
             axis.set_xlabel(title if axis in axes[-1] else "")
-        line[0].set_ylabel(f"{one_line(panel)}\ncontribution to [CLS]")
+        line[0].set_ylabel(f"{one_line(panel.title)}\ncontribution to [CLS]")
     shared_legend(figure, axes)
     return figure

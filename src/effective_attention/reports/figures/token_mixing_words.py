@@ -8,18 +8,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from pandas import DataFrame
 
-from effective_attention.reports.figures.layered import CHOSEN, PERCENT, name_tokens, one_line, some_layers
-from effective_attention.reports.figures.style import (
-    DOUBLE,
-    Panel,
-    draw_cells,
-    grid,
-    number_cells,
-    panels,
-    shortened,
-    styled,
-)
+from effective_attention.reports.drawing.layers import CHOSEN, PERCENT, name_tokens
+from effective_attention.reports.drawing.style import DOUBLE, draw_cells, grid, number_cells, styled
 from effective_attention.reports.figures.token_mixing import boxes, draw_boxes, own
+from effective_attention.reports.reductions import Panel, one_line, panels, shortened, some_layers
 
 _MOST_NAMED = 62
 _MOST_TASKS = 4
@@ -60,7 +52,7 @@ def _map(figure: Figure, axes: Axes, panel: Panel) -> None:
     for edge in (chosen, chosen + 1):
         axes.axvline(edge, color=CHOSEN, linewidth=0.8)
     axes.set_title(f"what “{shortened(names[chosen])}” is made of", fontsize=6.5)
-    axes.set_ylabel(f"{one_line(panel)}\nlayer")
+    axes.set_ylabel(f"{one_line(panel.title)}\nlayer")
     bar = figure.colorbar(mesh, ax=axes, pad=0.01, aspect=14, fraction=0.05)
     bar.locator = MaxNLocator(3)
     bar.formatter = PERCENT
@@ -88,7 +80,7 @@ def token_mixing_tags(table: DataFrame) -> Figure:
         named = len(shown) > 1 or index + across >= len(rows)
         _tags(axis, panel.table[panel.table["layer"] == layer], order, named=named)
         axis.set_title(f"layer {layer}")
-        axis.set_ylabel(f"{one_line(panel)}\nown contribution" if index % across == 0 else "")
+        axis.set_ylabel(f"{one_line(panel.title)}\nown contribution" if index % across == 0 else "")
     return figure
 
 

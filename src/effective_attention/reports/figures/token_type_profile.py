@@ -15,8 +15,9 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 from pandas import DataFrame
 
-from effective_attention.reports.figures.layered import EVEN, by_layer, layer_axis, one_line, shared_legend
-from effective_attention.reports.figures.style import COLOURS, DOUBLE, MARKERS, attentions, grid, panels, styled
+from effective_attention.reports.drawing.layers import EVEN, layer_axis, shared_legend
+from effective_attention.reports.drawing.style import COLOURS, DOUBLE, MARKERS, grid, styled
+from effective_attention.reports.reductions import attentions, by_layer, one_line, panels
 
 TYPE_TITLES = {"cls": "[CLS]", "sep": "[SEP]", "punctuation": "period, comma", "other": "other"}
 _COLOURS = {"cls": "#0072b2", "sep": "#d55e00", "punctuation": "#009e73", "other": "#8c8c8c"}
@@ -48,7 +49,7 @@ def token_type_profile(table: DataFrame) -> Figure:
                 )
             axis.set_title(f"{kind} attention" if axis in axes[0] else "")
             layer_axis(axis, label=axis in axes[-1])
-        line[0].set_ylabel(f"{one_line(panel)}\naverage attention to")
+        line[0].set_ylabel(f"{one_line(panel.title)}\naverage attention to")
     shared_legend(figure, axes)
     return figure
 
@@ -77,7 +78,7 @@ def token_type_profile_pairs(table: DataFrame) -> Figure:
         block = axes[index * len(sources) : (index + 1) * len(sources)]
         for line, source in zip(block, sources, strict=True):
             _pairs(line, panel.table[panel.table["source"] == source], targets)
-            front = f"{one_line(panel)}\n" if source == sources[0] else ""
+            front = f"{one_line(panel.title)}\n" if source == sources[0] else ""
             line[0].set_ylabel(f"{front}from {TYPE_TITLES[source]}")
     for axis, target in zip(axes[0], targets, strict=True):
         axis.set_title(f"to {TYPE_TITLES[target]}")

@@ -9,17 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from pandas import DataFrame
 
-from effective_attention.reports.figures.style import (
-    SCALES,
-    SINGLE,
-    attentions,
-    draw_cells,
-    grid,
-    number_cells,
-    panels,
-    styled,
-    width_for,
-)
+from effective_attention.reports.drawing.style import SCALES, SINGLE, draw_cells, grid, number_cells, styled, width_for
+from effective_attention.reports.reductions import attentions, panels
 
 TYPE_TITLES = {
     "noun": "noun",

@@ -11,9 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
-from pandas import DataFrame, Series
 
-from effective_attention.reports.figures.style import DOUBLE, SINGLE, Panel, grid, panels, shortened, tidy_axes
+from effective_attention.reports.drawing.style import DOUBLE, SINGLE, grid, tidy_axes
+from effective_attention.reports.reductions import shortened
 
 EVEN: dict[str, Any] = {
     "linestyle": (0, (1, 2)),
@@ -43,32 +43,6 @@ def layer_axis(axes: Axes, *, label: bool) -> None:
     if label:
         axes.set_xlabel("layer")
     tidy_axes(axes)
-
-
-def by_layer(rows: DataFrame, layer: str = "layer") -> Series:
-    """Mean of ``value`` by layer, over whatever else the rows hold (heads, folds, seeds)."""
-    return rows["value"].groupby(rows[layer].astype(int)).mean()
-
-
-def some_layers(table: DataFrame) -> list[int]:
-    """The first, the middle and the last layer; fewer of a shallow model.
-
-    >>> some_layers(DataFrame({"layer": range(12)})), some_layers(DataFrame({"layer": [0, 1]}))
-    ([0, 5, 11], [0, 1])
-    """
-    layers = sorted(int(layer) for layer in table["layer"].dropna().unique())
-    return list(dict.fromkeys([layers[0], layers[(len(layers) - 1) // 2], layers[-1]]))
-
-
-def by_weights(table: DataFrame) -> list[tuple[Panel, dict[str, DataFrame]]]:
-    """Panels that hold pretrained and finetuned weights together, and the rows of each."""
-    tuned = np.where(table["checkpoint"].fillna("") == "", "pretrained", "finetuned")
-    found = panels(table.assign(weights=tuned, checkpoint=""))
-    return [(panel, {str(name): rows for name, rows in panel.table.groupby("weights", sort=False)}) for panel in found]
-
-
-def one_line(panel: Panel) -> str:
-    return panel.title.replace("\n", ", ")
 
 
 def legend_below(figure: Figure, handles: Sequence[Artist], labels: Sequence[str], *, most: int = 6) -> None:

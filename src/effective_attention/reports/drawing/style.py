@@ -6,9 +6,8 @@ Letters are drawn as outlines, so a figure looks the same in every viewer. Nothi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
@@ -20,8 +19,6 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import NDArray
 from pandas import DataFrame
-
-from effective_attention.reports.paper import TASK_TITLES
 
 SINGLE, DOUBLE = 3.3, 6.8  # inches: one column and two columns of a paper
 COLOURS = {"standard": "#1b7837", "effective": "#2166ac", "null": "#b35806", "padded": "#7f7f7f", "paper": "#d9d9d9"}
@@ -88,54 +85,6 @@ def styled(draw: Callable[[DataFrame], Figure]) -> Callable[[DataFrame], Figure]
     return wrapper
 
 
-@dataclass(frozen=True)
-class Panel:
-    """What one run, or the seeds of one setting, contributed to a table."""
-
-    task: str
-    title: str
-    table: DataFrame
-
-
-def panels(table: DataFrame) -> list[Panel]:
-    """One per task and setting, in the paper's order; a title names the settings only where they differ."""
-    keyed = table.assign(state=np.where(table["checkpoint"].fillna("") == "", "pretrained", "finetuned"))
-    varied = [name for name in ("model", "data", "split", "state") if keyed.groupby("task")[name].nunique().max() > 1]
-    found = [
-        Panel(str(key[0]), "\n".join([task_title(str(key[0])), *map(shortened, key[1:])]), group.drop(columns="state"))
-        for key, group in keyed.groupby(["task", *varied], sort=False)
-    ]
-    order = list(TASK_TITLES)
-    return sorted(found, key=lambda panel: order.index(panel.task) if panel.task in order else len(order))
-
-
-def task_title(task: str) -> str:
-    """The task's usual spelling; as it is, but not too long for a panel, if we do not know it."""
-    return TASK_TITLES.get(task, shortened(task))
-
-
-def shortened(text: object, most: int = 16) -> str:
-    """Text from data, on one line, and short enough not to take a figure's place.
-
-    >>> shortened("a name that goes on")
-    'a name that goe…'
-    """
-    line = " ".join(str(text).split())
-    return line if len(line) <= most else line[: most - 1] + "…"
-
-
-def attentions(table: DataFrame, wanted: Sequence[str] = ("standard", "effective")) -> list[str]:
-    """Those of ``wanted`` the table has, in that order."""
-    present = set(table["attention"])
-    return [name for name in wanted if name in present]
-
-
-def layer_by_head(table: DataFrame, value: str = "value") -> DataFrame:
-    """Layers as rows and heads as columns; several runs of one setting are averaged."""
-    rows = table[table["layer"].notna() & table["head"].notna()].astype({"layer": int, "head": int})
-    return rows.pivot_table(index="layer", columns="head", values=value, aggfunc="mean", dropna=False)
-
-
 def grid(rows: int, columns: int, *, width: float, height: float, **options: Any) -> tuple[Figure, NDArray[Any]]:
     """A figure of panels with room made for every label; the axes as (row, column)."""
     layout = ConstrainedLayoutEngine(w_pad=0.03, h_pad=0.03, wspace=0.02, hspace=0.02)
@@ -171,9 +120,3 @@ def number_cells(axes: Axes, table: DataFrame, *, x: bool = True, y: bool = True
 def tidy_axes(axes: Axes) -> None:
     """No frame on the sides that carry nothing."""
     axes.spines[["top", "right"]].set_visible(False)
-
-
-def rank_limit(table: DataFrame) -> int | None:
-    """The head width d_v, read from the largest rank any length or head reaches; None if the table has no ranks."""
-    ranks = table.loc[table["quantity"] == "rank", "value"].dropna()
-    return None if ranks.empty else round(float(ranks.max()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,15 +12,13 @@ from urllib.parse import quote
 
 from pandas import DataFrame
 
-from effective_attention.models import pattern_net
-from effective_attention.reports import report_explanations, report_identifiability, report_structure, report_tables
-from effective_attention.reports.figures import FIGURES, can_draw, figure_bytes
-from effective_attention.reports.figures.style import Panel, panels, task_title
-from effective_attention.reports.report import RunResults
-from effective_attention.reports.report_chapters import CHAPTERS, Chapter
-from effective_attention.reports.report_chapters_structure import STRUCTURE_CHAPTERS
-from effective_attention.reports.report_structure import Highlights
-from effective_attention.reports.report_tables import Grid, one_line
+from effective_attention.reports.chapter import Chapter, Drawing, Highlights
+from effective_attention.reports.chapters import all_chapters
+from effective_attention.reports.drawing.files import figure_bytes
+from effective_attention.reports.grid import Grid
+from effective_attention.reports.reductions import Panel, one_line, panels, task_title
+from effective_attention.reports.runs import RunResults
+from effective_attention.reports.scores import run_fact, scores
 
 _SVG_WIDTH = re.compile(rb'<svg [^>]*?width="([\d.]+)pt"')  # as matplotlib writes it
 _POINTS = 72  # an inch
@@ -28,34 +26,6 @@ _MOST_ROWS = 60  # of a full table on the page
 _MOST_BYTES = 400_000  # of a table inside the page as CSV
 _DATA = {"sample": "the embedded sample", "local": "local files", "hub": "the Hugging Face hub"}
 _READINGS = {"exact": "exact", "padded": "padded to a fixed length"}
-_SUMMARIES: dict[str, tuple[Callable[[DataFrame], Grid], ...]] = {
-    "timing": (report_tables.timing,),
-    "patterns": (report_tables.patterns,),
-    "token_types": (report_tables.token_types,),
-    "delimiters": (report_tables.delimiters,),
-    "finetuning_shift": (report_tables.finetuning_shift,),
-    "null_space": (report_tables.null_space, report_identifiability.projected),
-    "head_ablation": (report_tables.head_ablation,),
-    "faithfulness": (report_explanations.league_table, report_explanations.correlations),
-    "pronouns": (report_explanations.candidates, report_explanations.referents),
-    "alternative_attention": (
-        report_identifiability.alternatives,
-        report_identifiability.alternative_logits,
-        report_identifiability.alternative_layers,
-    ),
-    "token_type_profile": (report_identifiability.type_profile,),
-    "token_identity": (report_identifiability.identity_rates,),
-    "token_mixing": (report_identifiability.mixing,),
-    "distance": (report_structure.distance,),
-    "entropy": (report_structure.entropy, report_structure.relative_entropy),
-    "variability": (report_structure.variability,),
-    "pos_attention": (report_structure.parts_of_speech,),
-    "dependency_alignment": (report_structure.alignment, report_structure.relations),
-}
-_ACROSS: dict[str, Callable[[Mapping[str, DataFrame]], Grid]] = {
-    "dependency_alignment": report_structure.alignment_and_distance
-}
-"""What is made of several analyses' tables, by the chapter it stands in."""
 
 
 @dataclass(frozen=True)
@@ -102,9 +72,7 @@ def overview(runs: Sequence[RunResults]) -> dict[str, Any]:
         note.partition(";")[0]: note for note in reversed(told)
     }  # beyond the first words they differ in the task only
     names = ("task", "model", "data", "seed", "checkpoint")
-    rows = [
-        [*(report_tables.run_fact(run.facts, name) for name in names), _examples(run.facts), run.name] for run in runs
-    ]
+    rows = [[*(run_fact(run.facts, name) for name in names), _examples(run.facts), run.name] for run in runs]
     used = [column for column in range(len(names) + 2) if any(row[column] for row in rows)]
     columns = [*names, "examples", "folder"]
     grid = Grid(
@@ -131,11 +99,16 @@ def _examples(facts: Mapping[str, Any]) -> str:
 
 
 def sections(runs: Sequence[RunResults], tables: Mapping[str, DataFrame], figures: Path | None) -> list[Section]:
-    """Scores first, then one section for each analysis that has a table, in the paper's order."""
+    """Make the sections: scores first, then each analysis that has a table, in the order of the chapters.
+
+    A table that no chapter speaks of (of a user's own analysis, read by a process that has not loaded it) is shown as it is.
+    """
     facts = [run.facts for run in runs]
     found = [_scores(facts)] if any(name.startswith("test/") for fact in facts for name in fact) else []
-    chapters = [chapter for chapter in (*CHAPTERS, *STRUCTURE_CHAPTERS) if chapter.analysis in tables]
-    return found + [_section(chapter, tables, figures) for chapter in chapters]
+    known = [chapter for chapter in all_chapters() if chapter.analysis in tables]
+    others = [name for name in tables if name not in {chapter.analysis for chapter in known}]
+    plain = [Chapter(name, name.replace("_", " ").capitalize(), "", "") for name in others]
+    return found + [_section(chapter, tables, figures) for chapter in (*known, *plain)]
 
 
 def _scores(facts: Sequence[Mapping[str, Any]]) -> Section:
@@ -143,24 +116,19 @@ def _scores(facts: Sequence[Mapping[str, Any]]) -> Section:
     models = " and ".join(dict.fromkeys(str(fact.get("run/model")) for fact in facts))
     text = "The same weights, tested under each attention. Effective attention must change nothing but the time."
     said = f"Measured on examples of {'; '.join(counts)}; model {models}."
-    return Section("scores", "Scores", "§3", text, said, [], [], [report_tables.scores(facts)], None)
+    return Section("scores", "Scores", "§3", text, said, [], [], [scores(facts)], None)
 
 
 def _section(chapter: Chapter, tables: Mapping[str, DataFrame], figures: Path | None) -> Section:
     name, table = chapter.analysis, tables[chapter.analysis]
-    made = [make(table) for make in _SUMMARIES.get(name, ())]
-    made += [_ACROSS[name](tables)] if name in _ACROSS else []
+    made = [make(table) for make in chapter.tables]
+    made += [] if chapter.across is None else [chapter.across(tables)]
     grids = [grid for grid in made if grid.rows]  # what was not asked for has no rows
-    remarks = [chapter.paper_says] if chapter.paper_says else []
-    if name == "patterns":
-        facts = pattern_net.pattern_net_facts()
-        grids.append(report_tables.confusion(facts))
-        remarks.append(_classifier(facts))
-    drawn = {figure: caption for figure, caption in chapter.figures.items() if can_draw(figure, table)}
-    pictures = [_picture(figure, caption, table, figures) for figure, caption in drawn.items()]
-    shown = report_structure.highlights(table) if name == "exemplars" else []
-    words = (name, chapter.title, chapter.paper, chapter.text, measured(table), remarks)
-    return Section(*words, pictures, grids, _full(name, table), shown)
+    remarks = [*([chapter.paper_says] if chapter.paper_says else []), *chapter.remarks(table)]
+    drawn = [drawing for drawing in chapter.figures if drawing.on_page and drawing.can_draw(table)]
+    pictures = [_picture(drawing, table, figures) for drawing in drawn]
+    words = (name, chapter.title, chapter.source, chapter.text, measured(table), remarks)
+    return Section(*words, pictures, grids, _full(name, table), chapter.highlights(table))
 
 
 def measured(table: DataFrame) -> str:
@@ -199,35 +167,17 @@ def _reading(table: DataFrame, found: Sequence[Panel]) -> str:
     return text
 
 
-def _classifier(facts: Mapping[str, Any]) -> str:
-    agreement = facts.get("agreement")
-    if isinstance(agreement, Mapping):
-        said = ", ".join(
-            f"{name.replace('_', ' ')} {value:.3g}"
-            for name, value in agreement.items()
-            if isinstance(value, int | float)
-        )
+def _picture(drawing: Drawing, table: DataFrame, figures: Path | None) -> Picture:
+    name, caption = drawing.name, drawing.caption
+    if figures is None:
+        drawn = figure_bytes(drawing.draw(table), "svg", salt=name)
     else:
-        said = report_tables.number(agreement)
-    return f"The classifier's macro-F1 on held-out maps is {facts['macro_f1']:.3f}; maps annotated twice agree: {said}."
-
-
-def _picture(name: str, caption: str, table: DataFrame, figures: Path | None) -> Picture:
-    drawn = (
-        figure_bytes(FIGURES[name](table), "svg", salt=name)
-        if figures is None
-        else (figures / f"{name}.svg").read_bytes()
-    )
+        drawn = (figures / f"{name}.svg").read_bytes()
     encoded = base64.b64encode(drawn).decode()
     tasks = ", ".join(panel.title.replace("\n", " ") for panel in panels(table))
     inches = float(_SVG_WIDTH.search(drawn)[1]) / _POINTS  # type: ignore[index]
-    return Picture(
-        f"data:image/svg+xml;base64,{encoded}",
-        f"{caption} Tasks: {tasks}.",
-        caption,
-        int(92 * inches),
-        int(128 * inches),
-    )
+    source = f"data:image/svg+xml;base64,{encoded}"
+    return Picture(source, f"{caption} Tasks: {tasks}.", caption, int(92 * inches), int(128 * inches))
 
 
 def _full(name: str, table: DataFrame) -> FullTable:

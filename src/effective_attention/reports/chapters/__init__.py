@@ -1,0 +1,71 @@
+"""The chapters of the report, one module for each analysis, in the order of the page."""
+
+from __future__ import annotations
+
+from effective_attention.reports.chapter import Chapter
+from effective_attention.reports.chapters import (
+    alternative_attention,
+    attention_graph,
+    delimiters,
+    dependency_alignment,
+    distance,
+    entropy,
+    exemplars,
+    explorer,
+    faithfulness,
+    finetuning_shift,
+    head_ablation,
+    heatmap,
+    null_space,
+    patterns,
+    pos_attention,
+    pronouns,
+    timing,
+    token_identity,
+    token_mixing,
+    token_type_profile,
+    token_types,
+    variability,
+)
+
+CHAPTERS: tuple[Chapter, ...] = (
+    timing.CHAPTER,
+    patterns.CHAPTER,
+    token_types.CHAPTER,
+    delimiters.CHAPTER,
+    finetuning_shift.CHAPTER,
+    null_space.CHAPTER,
+    head_ablation.CHAPTER,
+    heatmap.CHAPTER,
+    faithfulness.CHAPTER,
+    attention_graph.CHAPTER,
+    pronouns.CHAPTER,
+    alternative_attention.CHAPTER,
+    token_type_profile.CHAPTER,
+    token_identity.CHAPTER,
+    token_mixing.CHAPTER,
+    distance.CHAPTER,
+    entropy.CHAPTER,
+    variability.CHAPTER,
+    pos_attention.CHAPTER,
+    dependency_alignment.CHAPTER,
+    exemplars.CHAPTER,
+    explorer.CHAPTER,
+)
+_OF_USERS: dict[str, Chapter] = {}
+
+
+def register(chapter: Chapter) -> None:
+    """Add the chapter of a user's own analysis, behind ours; a chapter of the same analysis takes the place of an earlier one.
+
+    Raises:
+        ValueError: The analysis is one of ours.
+    """
+    if any(chapter.analysis == ours.analysis for ours in CHAPTERS):
+        raise ValueError(f"{chapter.analysis!r} is an analysis of effective-attention; give yours another name")
+    _OF_USERS[chapter.analysis] = chapter
+
+
+def all_chapters() -> tuple[Chapter, ...]:
+    """Return our chapters, then those that users have registered."""
+    return (*CHAPTERS, *_OF_USERS.values())

@@ -1,0 +1,27 @@
+"""Position or content: what the report says and shows of ``variability``."""
+
+from __future__ import annotations
+
+from effective_attention.reports import report_structure
+from effective_attention.reports.chapter import Chapter, Drawing
+from effective_attention.reports.figures.structure import has_values, variability
+
+CHAPTER = Chapter(
+    analysis="variability",
+    title="Position or content",
+    source="Vig & Belinkov 2019",
+    text=(
+        "How much a head's weights between the first tokens vary from text to text: half the mean absolute deviation "
+        "from their average, relative to the weights. A head that always looks at the same positions has 0; one whose "
+        "weights depend on what it reads has more. Weights of effective attention are taken as they are, and by their "
+        "size in the denominator."
+    ),
+    paper_says=(
+        "Vig & Belinkov read high variability as attention to content, low as attention to position. Their model is "
+        "GPT-2 small (12 layers, 12 heads), a causal language model on Wikipedia; ours reads both ways."
+    ),
+    figures=(
+        Drawing("variability", "Variability by layer and head, and each layer's average.", variability, has_values),
+    ),
+    tables=(report_structure.variability,),
+)

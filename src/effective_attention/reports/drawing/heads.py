@@ -1,0 +1,119 @@
+"""One number a head: layer by head for each attention, beside the layers' averages (after Vig & Belinkov 2019).
+
+Rows of a heatmap are layers, and the averages stand on the same layers. One colour scale serves both attentions and all
+runs, so that any two cells of a figure can be compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+from pandas import DataFrame
+
+from effective_attention.reports.drawing.layers import legend_below
+from effective_attention.reports.drawing.style import (
+    COLOURS,
+    DOUBLE,
+    MARKERS,
+    draw_cells,
+    grid,
+    number_cells,
+    tidy_axes,
+)
+from effective_attention.reports.reductions import attentions, by_layer, layer_by_head, panels
+
+SCALE = "BuPu"
+_RULES: dict[str, dict[str, Any]] = {
+    "even attention": {"linestyle": (0, (1, 2)), "color": "black"},
+    "previous": {"linestyle": (0, (3, 3)), "color": "black"},
+    "next": {
+        "linestyle": (3, (3, 3)),
+        "color": "#d55e00",
+    },  # where it is as good as the previous word, each shows in the gaps
+    "random": {"linestyle": (0, (1, 2)), "color": "black"},
+}
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What the cells hold, in words; ``most`` ends the colour scale where the quantity has a natural end."""
+
+    label: str
+    most: float | None = None
+
+
+def layered_heads(
+    table: DataFrame, quantity: Quantity, references: Callable[[DataFrame], Mapping[str, float]] = lambda _: {}
+) -> Figure:
+    """A row per task or setting: a heatmap for each attention, then the averages of both by layer.
+
+    Args:
+        table: Columns ``attention``, ``layer``, ``head``, ``value``.
+        quantity: How to name it.
+        references: From a run's rows to what its values are to be compared with, by name.
+    """
+    shown, kinds = panels(table), attentions(table)
+    heads = table[table["attention"].isin(kinds)]
+    limits = {"vmin": min(0.0, float(heads["value"].min())), "vmax": quantity.most or float(heads["value"].max())}
+    ratios = [1.0] * len(kinds) + [0.8]
+    figure, axes = grid(len(shown), len(ratios), width=DOUBLE, height=1.45 * len(shown) + 1.0, width_ratios=ratios)
+    for line, panel in zip(axes, shown, strict=True):
+        for axis, kind in zip(line, kinds, strict=False):
+            mesh = _cells(axis, panel.table[panel.table["attention"] == kind], limits, left=axis is line[0])
+        _averages(line[-1], panel.table, kinds, references(panel.table))
+        line[0].set_ylabel(f"{panel.title}\nlayer")
+    _finish(figure, axes, mesh, quantity)
+    return figure
+
+
+def _cells(axes: Axes, rows: DataFrame, limits: dict[str, float], *, left: bool) -> QuadMesh:
+    cells = layer_by_head(rows)
+    mesh = draw_cells(axes, cells.to_numpy(float), cmap=SCALE, **limits)
+    number_cells(axes, cells, y=left)
+    return mesh
+
+
+def _averages(axes: Axes, table: DataFrame, kinds: list[str], references: Mapping[str, float]) -> None:
+    """Lines that go down the layers, at the height of the heatmap's rows; what they are compared with, upright."""
+    for place, kind in enumerate(kinds):
+        means = by_layer(table[table["attention"] == kind])
+        rows = np.arange(len(means)) + 0.5  # the middle of the heatmap's cells
+        axes.plot(means, rows, color=COLOURS[kind], marker=MARKERS[place], markersize=2.8, linewidth=1.1, label=kind)
+    for name, value in references.items():
+        if np.isfinite(value):
+            axes.axvline(value, linewidth=0.9, zorder=1, label=name, **_RULES[name])
+    axes.set_ylim(len(means), 0)
+    axes.set_yticks(rows, [""] * len(rows))
+    low, high = axes.get_xlim()
+    axes.set_xlim(min(0.0, low), 1.04 * high)
+    axes.xaxis.set_major_locator(MaxNLocator(4))
+    tidy_axes(axes)
+
+
+def _finish(figure: Figure, axes: NDArray[Any], mesh: QuadMesh, quantity: Quantity) -> None:
+    """Titles above, axes' names below, one range for all averages, one colour bar and one legend."""
+    kinds = [line.get_label() for line in axes[0, -1].lines]
+    for axis, title in zip(axes[0], [*kinds[: axes.shape[1] - 1], "mean over heads"], strict=True):
+        axis.set_title(f"{title} attention" if title in COLOURS else title)
+    right = quantity.most or max(axis.get_xlim()[1] for axis in axes[:, -1])
+    for axis in axes[:, -1]:
+        axis.set_xlim(right=right)
+        axis.tick_params(labelbottom=axis is axes[-1, -1])
+    for axis in axes[-1, :-1]:
+        axis.set_xlabel("head")
+    axes[-1, -1].set_xlabel(quantity.label)
+    bar = figure.colorbar(
+        mesh, ax=list(axes[:, :-1].flat), location="bottom", pad=0.02, aspect=40, fraction=0.05, shrink=0.7
+    )
+    bar.set_label(quantity.label)
+    bar.locator = MaxNLocator(6)
+    bar.outline.set_visible(False)
+    legend_below(figure, axes[0, -1].lines, kinds)

@@ -1,0 +1,32 @@
+"""A small table of the report, ready to be set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+NONE = "\N{EN DASH}"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table ready to be set: ``groups`` are headings over several columns, ``paper`` the columns that are not ours."""
+
+    caption: str
+    columns: list[str]
+    rows: list[list[str]]
+    groups: list[tuple[str, int]] = field(default_factory=list)
+    paper: frozenset[int] = frozenset()
+    labels: int = 1  # how many columns in front are names, not numbers
+
+
+def number(value: Any, digits: int = 3) -> str:
+    """A number as text.
+
+    >>> number(0.5), number(3e-7), number(None) == number(float("nan")) == NONE
+    ('0.500', '3.0e-07', True)
+    """
+    if value is None or value != value:
+        return NONE
+    small = 0 < abs(value) < 0.5 * 10**-digits
+    return f"{value:.1e}" if small else f"{value:.{digits}f}"

@@ -1,0 +1,27 @@
+"""Brunner et al. (2020): BERT-base as pretrained, development sets of MRPC (408 examples), CoLA and MNLI."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+BRUNNER_LAYERS = 12
+"""Of BERT-base, which Brunner et al. (2020) read; they count layers from 1."""
+
+BRUNNER_RATES: MappingProxyType[tuple[str, str, str], MappingProxyType[int, float]] = MappingProxyType(
+    {
+        ("mrpc", "linear", "cosine"): MappingProxyType({12: 0.93}),
+        ("mrpc", "mlp", "l2"): MappingProxyType({11: 0.82}),
+    }
+)
+"""Share of tokens identified, by (task, map, distance) and layer, counted from 1 (§4.2, B.2); the rest is only drawn."""
+
+BRUNNER_RANDOM: MappingProxyType[str, float] = MappingProxyType({"mrpc": 0.017, "cola": 0.09, "mnli": 0.026})
+"""Random guessing, 1 / mean length (Appendix D.1)."""
+
+BRUNNER_OWN: MappingProxyType[int, float] = MappingProxyType({1: 0.306, 6: 0.144, 12: 0.107})
+"""MRPC: median contribution of a token's own input, by layer, counted from 1 (§5.2)."""
+
+BRUNNER_NOT_LARGEST: MappingProxyType[int, float] = MappingProxyType(
+    {1: 0.0, 2: 0.0, 3: 0.0, 6: 0.18, 11: 0.30, 12: 0.30}
+)
+"""MRPC: share of tokens whose own input is not the largest contributor, by layer, counted from 1 (§5.2)."""

@@ -1,0 +1,106 @@
+"""From tables to what figures and small tables show, in pandas alone: panels of runs, averages of layers, correlations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+from pandas import DataFrame, Series
+
+TASK_TITLES = MappingProxyType(
+    {
+        "rte": "RTE", "mrpc": "MRPC", "qnli": "QNLI", "sst2": "SST-2", "stsb": "STS-B",
+        "cola": "CoLA", "mnli": "MNLI", "qqp": "QQP", "wnli": "WNLI",
+        "agreement": "Verb number", "treebank": "Treebank",
+    }
+)  # fmt: skip
+"""The paper's five tasks in its order, then the rest of GLUE, then Abnar & Zuidema's, then annotated text without labels."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """What one run, or the seeds of one setting, contributed to a table."""
+
+    task: str
+    title: str
+    table: DataFrame
+
+
+def panels(table: DataFrame) -> list[Panel]:
+    """One per task and setting, in the paper's order; a title names the settings only where they differ."""
+    keyed = table.assign(state=np.where(table["checkpoint"].fillna("") == "", "pretrained", "finetuned"))
+    varied = [name for name in ("model", "data", "split", "state") if keyed.groupby("task")[name].nunique().max() > 1]
+    found = [
+        Panel(str(key[0]), "\n".join([task_title(str(key[0])), *map(shortened, key[1:])]), group.drop(columns="state"))
+        for key, group in keyed.groupby(["task", *varied], sort=False)
+    ]
+    order = list(TASK_TITLES)
+    return sorted(found, key=lambda panel: order.index(panel.task) if panel.task in order else len(order))
+
+
+def task_title(task: str) -> str:
+    """The task's usual spelling; as it is, but not too long for a panel, if we do not know it."""
+    return TASK_TITLES.get(task, shortened(task))
+
+
+def shortened(text: object, most: int = 16) -> str:
+    """Text from data, on one line, and short enough not to take a figure's place.
+
+    >>> shortened("a name that goes on")
+    'a name that goe…'
+    """
+    line = " ".join(str(text).split())
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def attentions(table: DataFrame, wanted: Sequence[str] = ("standard", "effective")) -> list[str]:
+    """Those of ``wanted`` the table has, in that order."""
+    present = set(table["attention"])
+    return [name for name in wanted if name in present]
+
+
+def layer_by_head(table: DataFrame, value: str = "value") -> DataFrame:
+    """Layers as rows and heads as columns; several runs of one setting are averaged."""
+    rows = table[table["layer"].notna() & table["head"].notna()].astype({"layer": int, "head": int})
+    return rows.pivot_table(index="layer", columns="head", values=value, aggfunc="mean", dropna=False)
+
+
+def by_layer(rows: DataFrame, layer: str = "layer") -> Series:
+    """Mean of ``value`` by layer, over whatever else the rows hold (heads, folds, seeds)."""
+    return rows["value"].groupby(rows[layer].astype(int)).mean()
+
+
+def some_layers(table: DataFrame) -> list[int]:
+    """The first, the middle and the last layer; fewer of a shallow model.
+
+    >>> some_layers(DataFrame({"layer": range(12)})), some_layers(DataFrame({"layer": [0, 1]}))
+    ([0, 5, 11], [0, 1])
+    """
+    layers = sorted(int(layer) for layer in table["layer"].dropna().unique())
+    return list(dict.fromkeys([layers[0], layers[(len(layers) - 1) // 2], layers[-1]]))
+
+
+def by_weights(table: DataFrame) -> list[tuple[Panel, dict[str, DataFrame]]]:
+    """Panels that hold pretrained and finetuned weights together, and the rows of each."""
+    tuned = np.where(table["checkpoint"].fillna("") == "", "pretrained", "finetuned")
+    found = panels(table.assign(weights=tuned, checkpoint=""))
+    return [(panel, {str(name): rows for name, rows in panel.table.groupby("weights", sort=False)}) for panel in found]
+
+
+def one_line(title: str) -> str:
+    """Return a panel's title without line breaks."""
+    return title.replace("\n", ", ")
+
+
+def correlation(first: Series, second: Series) -> float:
+    """Return Spearman's correlation, that of ranks; NaN where one of the two is constant."""
+    both = DataFrame({"first": first, "second": second}).dropna().rank()
+    return float("nan") if both.nunique().min() < 2 else float(both["first"].corr(both["second"]))
+
+
+def rank_limit(table: DataFrame) -> int | None:
+    """The head width d_v, read from the largest rank any length or head reaches; None if the table has no ranks."""
+    ranks = table.loc[table["quantity"] == "rank", "value"].dropna()
+    return None if ranks.empty else round(float(ranks.max()))

@@ -1,0 +1,51 @@
+"""The report's first table: scores and time of every run under each attention."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from effective_attention.reports.grid import NONE, Grid, number
+from effective_attention.reports.reductions import task_title
+from effective_attention.reports.sweep import NOT_SCORES
+
+
+def scores(runs: Sequence[Mapping[str, Any]]) -> Grid:
+    """One row per run and attention: the task's metrics, and what the attention changed."""
+    settings = [name for name in ("seed", "checkpoint") if _differs(runs, name)]
+    rows = []
+    for facts in runs:
+        kinds = dict.fromkeys(name.split("/")[1] for name in facts if name.startswith("test/"))
+        front = [task_title(str(facts.get("run/task", ""))), *(run_fact(facts, name) for name in settings)]
+        rows += [[*front, kind, *_score_cells(facts, f"test/{kind}/")] for kind in kinds]
+    columns = ["task", *settings, "attention", "score", "changed predictions", "largest logit difference"]
+    columns += ["change of a head's output", "heads with a null space", "seconds", "ratio"]
+    return Grid("Scores and time under each attention.", columns, rows, labels=3 + len(settings))
+
+
+def _differs(runs: Sequence[Mapping[str, Any]], setting: str) -> bool:
+    """Whether runs of one task do."""
+    found = {(facts.get("run/task"), facts.get(f"run/{setting}")) for facts in runs}
+    return len(found) > len({task for task, _ in found})
+
+
+def run_fact(facts: Mapping[str, Any], name: str) -> str:
+    """What a run says of itself, such as its seed or its checkpoint; empty where it says nothing."""
+    value = facts.get(f"run/{name}")
+    if value is None and name == "checkpoint":
+        return "trained in this run" if "val/loss" in facts else "none: pretrained"
+    return "" if value is None else str(value)
+
+
+def _score_cells(facts: Mapping[str, Any], prefix: str) -> list[str]:
+    mine = {name.removeprefix(prefix): value for name, value in facts.items() if name.startswith(prefix)}
+    metrics = ", ".join(f"{name} {number(value)}" for name, value in mine.items() if name not in NOT_SCORES)
+    return [
+        metrics or NONE,
+        number(mine.get("changed_predictions"), 0),
+        number(mine.get("max_logit_difference")),
+        number(mine.get("output_change")),
+        number(mine.get("null_space_share")),
+        number(mine.get("seconds"), 1),
+        number(mine.get("seconds_ratio"), 2),
+    ]
