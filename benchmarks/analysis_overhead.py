@@ -27,7 +27,7 @@ from hydra.utils import instantiate
 from rich.progress import track
 
 from effective_attention.analyses.common.run import Subject, describe
-from effective_attention.attention.implementations import attention_function
+from effective_attention.attention.hook import attention_function
 from effective_attention.data.annotation.tagging import annotate
 from effective_attention.data.datamodule import TextDataModule
 

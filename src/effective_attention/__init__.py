@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from effective_attention.attention.decomposition import Decomposition, decompose
-    from effective_attention.attention.implementations import AttentionSwap, use_attention
+    from effective_attention.attention.record import AttentionSwap
+    from effective_attention.attention.swap import use_attention
     from effective_attention.explorer.explore import Explorer, explore
 
 __all__ = ["AttentionSwap", "Decomposition", "Explorer", "decompose", "explore", "use_attention"]
@@ -18,8 +19,8 @@ __version__ = "0.1.0"
 _HOMES = {
     "Decomposition": "effective_attention.attention.decomposition",
     "decompose": "effective_attention.attention.decomposition",
-    "AttentionSwap": "effective_attention.attention.implementations",
-    "use_attention": "effective_attention.attention.implementations",
+    "AttentionSwap": "effective_attention.attention.record",
+    "use_attention": "effective_attention.attention.swap",
     "Explorer": "effective_attention.explorer.explore",
     "explore": "effective_attention.explorer.explore",
 }

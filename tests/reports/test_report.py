@@ -236,7 +236,10 @@ def test_the_interactive_page_of_a_run_is_linked(makers: tuple[Make, Make], tmp_
     ]
     write_report(tmp_path / "report.html", runs)
     links = [str(link["href"]) for link in read(tmp_path / "report.html").all("a")]
-    assert [unquote(link) for link in links if link.endswith("explorer.html")] == ["seed=1 %2F/explorer.html", "explorer.html"]
+    assert [unquote(link) for link in links if link.endswith("explorer.html")] == [
+        "seed=1 %2F/explorer.html",
+        "explorer.html",
+    ]
 
 
 def test_the_pattern_classifiers_own_quality_is_shown(

@@ -9,7 +9,7 @@ import pytorch_lightning as pl
 import torch
 
 from effective_attention import use_attention
-from effective_attention.attention.implementations import AttentionSwap
+from effective_attention.attention.record import AttentionSwap
 from effective_attention.data.datamodule import TextDataModule
 from effective_attention.data.sources import SampleSource
 from effective_attention.models.classifier import SequenceClassifier

@@ -10,83 +10,34 @@ is used; ``examples`` in the table is the size of the split, ``count`` that of t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 import torch
 from torch import Tensor, nn
-from transformers import AttentionInterface, PreTrainedModel
-from transformers.masking_utils import AttentionMaskInterface, eager_mask
+from transformers import PreTrainedModel
 
 from effective_attention.analyses.common.base import Analysis, Context, check_limit, in_sample, sample
-from effective_attention.attention.implementations import (
-    attention_function,
-    eager_function,
-    head_outputs,
-    visible_keys,
-    weights_and_values,
-)
-from effective_attention.attention.trace import Trace, evaluation_mode, for_model
+from effective_attention.attention.hook import AttentionCall
+from effective_attention.attention.replacement import logits_with
+from effective_attention.attention.trace import Trace
 from effective_attention.errors import UserError
 
-# variants of examples that run together: one by one they would leave the machine idle, all at once fill its memory
 _ROWS = 32
 
 
-@dataclass
-class _Ablation:
-    """Which heads of which layer average, row by row of the batch; layers are counted as they are called."""
-
-    layer: int
-    heads: Tensor  # (batch, head), bool
-    calls: int = 0
-
-
-_ACTIVE: ContextVar[_Ablation | None] = ContextVar("the ablation in force", default=None)
-
-
-def uniform_attention(
-    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **kwargs: Any
-) -> tuple[Tensor, Tensor]:
-    """The model's own attention, but uniform over visible keys in the heads that are ablated."""
-    active = _ACTIVE.get()
-    layer, active.calls = active.calls, active.calls + 1  # type: ignore[union-attr]
-    if layer != active.layer:  # type: ignore[union-attr]
-        return eager_function(module)(module, query, key, value, attention_mask, **kwargs)
-    weights, values = weights_and_values(module, query, key, value, attention_mask, **kwargs)
-    visible = visible_keys(attention_mask, weights)
-    seen = torch.ones_like(weights) if visible is None else visible.expand_as(weights).to(weights.dtype)
-    weights = torch.where(active.heads[:, :, None, None], seen / seen.sum(dim=-1, keepdim=True), weights)  # type: ignore[union-attr]
-    return head_outputs(weights, values), weights
-
-
-AttentionInterface.register(uniform_attention.__name__, uniform_attention)
-AttentionMaskInterface.register(uniform_attention.__name__, eager_mask)
-
-
-@torch.no_grad()
 def ablated_logits(model: PreTrainedModel, inputs: Mapping[str, Tensor], layer: int, heads: Tensor) -> Tensor:
-    """Logits (batch, classes) with the chosen heads (batch, head) of one layer averaging."""
-    with (
-        _active(_Ablation(layer, heads)),
-        evaluation_mode(model),
-        attention_function(model, uniform_attention.__name__),
-    ):
-        logits: Tensor = model(**for_model(inputs)).logits
-    return logits
+    """Return logits (batch, classes) with the chosen heads (batch, head) of one layer averaging over what they see."""
 
+    def average(call: AttentionCall, weights: Tensor) -> Tensor:
+        if call.number != layer:
+            return weights
+        visible = call.visible(weights)
+        seen = torch.ones_like(weights) if visible is None else visible.expand_as(weights).to(weights.dtype)
+        return torch.where(heads[:, :, None, None], seen / seen.sum(dim=-1, keepdim=True), weights)
 
-@contextmanager
-def _active(ablation: _Ablation) -> Iterator[None]:
-    token = _ACTIVE.set(ablation)
-    try:
-        yield
-    finally:
-        _ACTIVE.reset(token)
+    return logits_with(model, inputs, average)
 
 
 class HeadAblation(Analysis):

@@ -7,17 +7,15 @@ user's.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import get_args
 
 import pandas as pd
 import torch
 from torch import Tensor
 
 from effective_attention.analyses.common.base import Analysis, Context, check_example, layer_numbers, name_tokens, tidy
-from effective_attention.attention.trace import Part, Trace
+from effective_attention.attention.trace import Trace
+from effective_attention.attention.variants import PARTS
 from effective_attention.errors import UserError
-
-PARTS: tuple[Part, ...] = get_args(Part)
 
 
 class Heatmap(Analysis):

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
-from transformers import AttentionInterface, PreTrainedModel
-from transformers.masking_utils import AttentionMaskInterface, eager_mask
+from torch import Tensor
+from transformers import PreTrainedModel
 
-from effective_attention.attention.implementations import (
-    attention_function,
+from effective_attention.attention.hook import (
+    AttentionCall,
+    AttentionOutput,
+    attention_hook,
     head_outputs,
     unsupported,
-    weights_and_values,
 )
-from effective_attention.attention.trace import Trace, evaluation_mode, for_model
+from effective_attention.attention.trace import Trace, for_model
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,35 +34,20 @@ class Call:
     output: Float[Tensor, "batch query head d_head"]
 
 
-_WATCHED: ContextVar[list[Call] | None] = ContextVar("calls of the attention being watched", default=None)
-
-
-def watched_attention(
-    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **kwargs: Any
-) -> tuple[Tensor, Tensor]:
-    """The model's own eager attention. The product is taken here, so that the recorded weights are those it really uses."""
-    weights, values = weights_and_values(module, query, key, value, attention_mask, **kwargs)
-    output = head_outputs(weights, values)
-    calls = _WATCHED.get()
-    if calls is not None:
-        calls.append(Call(weights, output))
-    return output, weights
-
-
-AttentionInterface.register(watched_attention.__name__, watched_attention)
-AttentionMaskInterface.register(watched_attention.__name__, eager_mask)
-
-
 @contextmanager
 def watching(model: PreTrainedModel) -> Iterator[list[Call]]:
-    """The attention calls of ``model``, in evaluation mode, as they happen; mode and attention are restored."""
+    """List the attention calls of ``model``, in evaluation mode, as they happen; mode and attention are restored."""
     calls: list[Call] = []
-    token = _WATCHED.set(calls)
-    try:
-        with evaluation_mode(model), attention_function(model, watched_attention.__name__):
-            yield calls
-    finally:
-        _WATCHED.reset(token)
+
+    def watch(call: AttentionCall) -> AttentionOutput:
+        """Take the product here, so that the recorded weights are those the model really uses."""
+        weights, values = call.weights_and_values()
+        output = head_outputs(weights, values)
+        calls.append(Call(weights, output))
+        return output, weights
+
+    with attention_hook(model, watch, evaluation=True):
+        yield calls
 
 
 def check_watched(trace: Trace, calls: list[Call]) -> None:

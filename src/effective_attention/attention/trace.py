@@ -9,29 +9,21 @@ Notation: batch, head, query, key, d_head; ``width`` is that of the hidden state
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
 
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor, nn
-from transformers import AttentionInterface, PreTrainedModel
-from transformers.masking_utils import AttentionMaskInterface, eager_mask
+from torch import Tensor
+from transformers import PreTrainedModel
 
 from effective_attention.attention.decomposition import Decomposition, Reading, decompose
-from effective_attention.attention.implementations import (
-    attention_function,
-    check_swappable,
-    eager_function,
-    unsupported,
-    visible_keys,
-)
+from effective_attention.attention.hook import AttentionCall, AttentionOutput, attention_hook, evaluation_mode  # noqa: F401
+from effective_attention.attention.variants import PARTS, VARIANTS
 
-Part = Literal["standard", "effective", "null"]
+Part = str
+"""The name of an attention that a trace can show, one of ``variants.PARTS``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,11 +61,17 @@ class Layer:
             else decompose(self.attention, self.value, self.visible, reading=self.reading)
         )
 
-    def part(self, name: Part) -> Float[Tensor, "batch head query key"]:
-        """Standard, effective or null attention."""
+    def part(self, name: str) -> Float[Tensor, "batch head query key"]:
+        """Return standard, effective or null attention.
+
+        Raises:
+            ValueError: There is no such part.
+        """
         if name == "standard":
-            return self.attention
-        return self._parts.effective if name == "effective" else self._parts.null
+            return self.attention  # without a split, and rows of hidden keys as the model has them
+        if name not in PARTS:
+            raise ValueError(f"attention must be one of {', '.join(PARTS)}, got {name!r}")
+        return VARIANTS[name].part(self._parts)  # type: ignore[misc]
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,30 +117,6 @@ class Trace:
         return self.more["full_length"](chosen)
 
 
-_RECORDING: ContextVar[list[Layer] | None] = ContextVar("layers of the trace being made", default=None)
-
-
-def traced_attention(
-    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **kwargs: Any
-) -> tuple[Tensor, Tensor]:
-    """The model's own eager attention, which leaves a record."""
-    output, weights = eager_function(module)(module, query, key, value, attention_mask, **kwargs)
-    layers = _RECORDING.get()
-    if layers is not None:
-        groups = weights.shape[1] // value.shape[1]
-        keys, values = (
-            part.detach().repeat_interleave(groups, dim=1) if groups > 1 else part.detach() for part in (key, value)
-        )
-        visible = visible_keys(attention_mask, weights)
-        scaling = kwargs.get("scaling")
-        layers.append(Layer(weights.detach(), values, visible, query=query.detach(), key=keys, scaling=scaling))
-    return output, weights
-
-
-AttentionInterface.register(traced_attention.__name__, traced_attention)
-AttentionMaskInterface.register(traced_attention.__name__, eager_mask)
-
-
 @torch.no_grad()
 def trace(
     model: PreTrainedModel,
@@ -164,14 +138,16 @@ def trace(
     Raises:
         ValueError: The model does not use the interface.
     """
-    check_swappable(model, "standard")
     layers: list[Layer] = []
-    with _recording(model, layers):
+
+    def keep(call: AttentionCall) -> AttentionOutput:
+        output, weights = call.eager()
+        layers.append(_layer_of(call, weights, reading))
+        return output, weights
+
+    with attention_hook(model, keep, evaluation=True):
         output = model(**for_model(inputs), output_hidden_states=True)
-    if not layers:
-        raise ValueError(unsupported(type(model).__name__))
     logits = output.get("logits", output.get("last_hidden_state"))
-    layers = [replace(layer, reading=reading) for layer in layers]
     return Trace(model, inputs, tuple(layers), tuple(output.hidden_states), logits, tokens or {}, more or {})
 
 
@@ -180,23 +156,14 @@ def for_model(inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name: value for name, value in inputs.items() if name not in ("labels", "index")}
 
 
-@contextmanager
-def _recording(model: PreTrainedModel, layers: list[Layer]) -> Iterator[None]:
-    token = _RECORDING.set(layers)
-    try:
-        with evaluation_mode(model), attention_function(model, traced_attention.__name__):
-            yield
-    finally:
-        _RECORDING.reset(token)
-
-
-@contextmanager
-def evaluation_mode(model: nn.Module) -> Iterator[None]:
-    """Without dropout; every part is put back into the mode it was in."""
-    modes = {module: module.training for module in model.modules()}
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, mode in modes.items():
-            module.training = mode
+def _layer_of(call: AttentionCall, weights: Tensor, reading: Reading) -> Layer:
+    """Keep what a layer's call tells of it."""
+    return Layer(
+        weights.detach(),
+        call.for_each_head(call.value, weights).detach(),
+        call.visible(weights),
+        reading,
+        query=call.query.detach(),
+        key=call.for_each_head(call.key, weights).detach(),
+        scaling=call.options.get("scaling"),
+    )

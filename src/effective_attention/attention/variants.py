@@ -1,7 +1,160 @@
-"""The kinds of attention that can be looked at, in the order in which results show them."""
+"""The kinds of attention, one record each: what it is called, how it is computed, how it looks, what it needs.
+
+Everything that lists attentions (tests of a model, analyses, figures, dashboards, the explorer) reads these records.
+"""
 
 from __future__ import annotations
 
-from effective_attention.attention.trace import Part
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
-ATTENTIONS: tuple[Part, ...] = ("standard", "effective")
+import torch
+from torch import Tensor
+from transformers import AttentionInterface
+from transformers.masking_utils import AttentionMaskInterface, eager_mask
+
+from effective_attention.attention.decomposition import Decomposition, effective_part, split
+from effective_attention.attention.hook import AttentionCall, AttentionOutput, head_outputs
+from effective_attention.attention.record import AttentionSwap
+
+Function = Callable[[AttentionCall, AttentionSwap], AttentionOutput]
+
+
+def standard_attention(call: AttentionCall, _record: AttentionSwap) -> AttentionOutput:
+    """Run the model's own eager attention."""
+    return call.eager()
+
+
+def effective_attention(call: AttentionCall, record: AttentionSwap) -> AttentionOutput:
+    """Leave the null part out: the same output up to rounding, really computed as ``A_effective V``."""
+    weights, value = call.weights_and_values()
+    visible = record.visible(call, weights)
+    # Softmax has made hidden weights exactly 0. Where no graph is made, nobody needs the weights any more.
+    effective, rank = effective_part(weights, value, visible, overwrite=not torch.is_grad_enabled())
+    seen = weights.shape[-1] if visible is None else visible.any(dim=-2).sum(dim=-1)  # (batch, 1 or head)
+    record.add_nullity(seen - rank)
+    return head_outputs(effective, value), effective
+
+
+def padded_attention(call: AttentionCall, record: AttentionSwap) -> AttentionOutput:
+    """Follow the published protocol: null space with padding inside, padding columns zeroed after. Changes the output."""
+    weights, value = call.weights_and_values()
+    visible = record.visible(call, weights)
+    parts = split(weights, value, visible, reading="padded")
+    record.add_nullity(weights.shape[-1] - parts.rank)
+    record.add_change(parts.output_change(_real_queries(visible, weights)))
+    return head_outputs(parts.effective, value), parts.effective
+
+
+def _real_queries(visible: Tensor | None, weights: Tensor) -> Tensor | None:
+    """Find the real queries, (batch, query): in self-attention a token that nobody may see is padding, also as a query."""
+    batch, _, query, key = weights.shape
+    if visible is None or query != key:
+        return None
+    return visible.any(dim=-2).any(dim=1).expand(batch, key)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One kind of attention.
+
+    Attributes:
+        name: As configs, tables and dashboards have it.
+        meaning: In a few words.
+        colour: Of its lines and bars.
+        scale: Matplotlib's name of the colour map of its weights.
+        function: How a model runs with it; None: it can only be looked at.
+        part: What it is of a split attention matrix; None: it cannot be looked at in a trace.
+        compared: Whether every analysis measures it.
+        signed: Whether weights may be negative.
+        full_length: Whether a model that runs with it wants inputs padded to the maximum length.
+        changes_output: Whether a model answers otherwise with it.
+    """
+
+    name: str
+    meaning: str
+    colour: str
+    scale: str
+    function: Function | None = None
+    part: Callable[[Decomposition], Tensor] | None = None
+    compared: bool = False
+    signed: bool = False
+    full_length: bool = False
+    changes_output: bool = False
+
+
+_RECORDS = (
+    Variant(
+        "standard",
+        "the model's own attention",
+        colour="#1b7837",
+        scale="Greens",
+        function=standard_attention,
+        part=lambda parts: parts.attention,
+        compared=True,
+    ),
+    Variant(
+        "effective",
+        "the part that can reach the output",
+        colour="#2166ac",
+        scale="Blues",
+        function=effective_attention,
+        part=lambda parts: parts.effective,
+        compared=True,
+        signed=True,
+    ),
+    Variant(
+        "null",
+        "the part that cannot reach the output",
+        colour="#b35806",
+        scale="PuOr_r",
+        part=lambda parts: parts.null,
+        signed=True,
+    ),
+    Variant(
+        "padded",
+        "effective attention as published, padding inside the null space",
+        colour="#7f7f7f",
+        scale="Greys",
+        function=padded_attention,
+        signed=True,
+        full_length=True,
+        changes_output=True,
+    ),
+)
+VARIANTS = {record.name: record for record in _RECORDS}
+"""By name, in the order in which results show them."""
+ATTENTIONS = tuple(record.name for record in _RECORDS if record.compared)
+"""Those that every analysis measures side by side."""
+PARTS = tuple(record.name for record in _RECORDS if record.part is not None)
+"""Those that can be looked at in a trace."""
+TESTED = tuple(record.name for record in _RECORDS if record.function is not None)
+"""Those that a model can run with."""
+
+
+def variant_to_run(name: str) -> Variant:
+    """Return the record of an attention that a model can run with.
+
+    Raises:
+        ValueError: There is none of that name.
+    """
+    if name not in TESTED:
+        raise ValueError(f"attention must be one of {', '.join(TESTED)}, got {name!r}")
+    return VARIANTS[name]
+
+
+def _as_transformers_wants_it(function: Function) -> Callable[..., AttentionOutput]:
+    """Turn a variant's function into one that a model calls by its registered name, without a record."""
+
+    def attention(module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, **options: Any) -> Any:
+        return function(AttentionCall(module, query, key, value, mask, options), AttentionSwap())
+
+    return attention
+
+
+for _record in _RECORDS:
+    if _record.function is not None:
+        _name = f"{_record.name}_attention"
+        AttentionInterface.register(_name, _as_transformers_wants_it(_record.function))
+        AttentionMaskInterface.register(_name, eager_mask)

@@ -102,8 +102,6 @@ def chosen(numbers: Any, size: int, name: str, *, least: int = 0) -> list[int]:
 
 
 def _heads(trace: Trace, layer: int, attention: Part, convention: Convention) -> Float[Tensor, "batch head query key"]:
-    if attention not in get_args(Part):
-        raise ValueError(f"attention must be standard, effective or null, got {attention!r}")
     weights = trace.layers[layer].part(attention).double()
     if attention != "standard":
         weights = unsigned(weights, convention)

@@ -17,7 +17,7 @@ from torch.optim import Optimizer
 from torchmetrics import MetricCollection
 from transformers import PreTrainedModel, get_linear_schedule_with_warmup
 
-from effective_attention.attention.implementations import AttentionKind, use_attention
+from effective_attention.attention.swap import use_attention
 from effective_attention.attention.trace import for_model
 from effective_attention.data.batches import Batch
 from effective_attention.data.tasks import Task
@@ -50,7 +50,7 @@ class SequenceClassifier(LightningModule):
         self.make_optimizer, self.warmup, self.origin = optimizer, warmup, origin or {}
         self.val_metrics: MetricCollection = task.build_metrics()
         self.test_metrics: MetricCollection = task.build_metrics()
-        self.attention_name: AttentionKind = "standard"  # under which test scores are logged
+        self.attention_name = "standard"  # under which test scores are logged
         self.test_logits: dict[int, Tensor] = {}
         self.test_seconds = 0.0
         self._started = 0.0

@@ -17,7 +17,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 from transformers import PreTrainedModel
 
-from effective_attention.attention.implementations import check_swappable
+from effective_attention.attention.swap import check_swappable
 from effective_attention.data.datamodule import Source, TextDataModule
 from effective_attention.data.tasks import Task
 from effective_attention.errors import UserError, first_line

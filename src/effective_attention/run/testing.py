@@ -10,7 +10,9 @@ import torch
 from pytorch_lightning import Trainer
 from torch import Tensor
 
-from effective_attention.attention.implementations import AttentionKind, AttentionSwap, use_attention
+from effective_attention.attention.record import AttentionSwap
+from effective_attention.attention.swap import use_attention
+from effective_attention.attention.variants import VARIANTS
 from effective_attention.data.datamodule import TextDataModule
 from effective_attention.models.classifier import SequenceClassifier
 from effective_attention.processes import gather
@@ -30,7 +32,7 @@ def compare_attentions(
     trainer: Trainer,
     classifier: SequenceClassifier,
     datamodule: TextDataModule,
-    kinds: Sequence[AttentionKind],
+    kinds: Sequence[str],
     *,
     repeats: int = 1,
 ) -> dict[str, float]:
@@ -55,10 +57,10 @@ def compare_attentions(
     return metrics
 
 
-def _test(trainer: Trainer, classifier: SequenceClassifier, datamodule: TextDataModule, kind: AttentionKind) -> _Tested:
+def _test(trainer: Trainer, classifier: SequenceClassifier, datamodule: TextDataModule, kind: str) -> _Tested:
     classifier.attention_name = kind
     padding = datamodule.padding
-    if kind == "padded":  # the published protocol is defined on inputs padded to the maximum
+    if VARIANTS[kind].full_length:
         datamodule.padding = "max_length"
     try:
         with use_attention(classifier.model, kind) as record:
@@ -86,7 +88,7 @@ def _absolute(kind: str, result: _Tested) -> dict[str, float]:
     }
     if kind != "standard":
         metrics[f"test/{kind}/null_space_share"] = result.record.null_space_share
-    if kind == "padded":
+    if VARIANTS[kind].changes_output:
         metrics[f"test/{kind}/output_change"] = result.record.mean_output_change
         metrics[f"test/{kind}/max_output_change"] = result.record.output_change
     return metrics

@@ -20,9 +20,11 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import NDArray
 from pandas import DataFrame
 
+from effective_attention.attention.variants import VARIANTS
+
 SINGLE, DOUBLE = 3.3, 6.8  # inches: one column and two columns of a paper
-COLOURS = {"standard": "#1b7837", "effective": "#2166ac", "null": "#b35806", "padded": "#7f7f7f", "paper": "#d9d9d9"}
-SCALES = {"standard": "Greens", "effective": "Blues", "null": "PuOr_r"}
+COLOURS = {**{name: variant.colour for name, variant in VARIANTS.items()}, "paper": "#d9d9d9"}
+SCALES = {name: variant.scale for name, variant in VARIANTS.items()}
 CHANGE_SCALE = "PuOr"
 SERIES = (
     "#0072b2",

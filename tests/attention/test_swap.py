@@ -12,7 +12,7 @@ import transformers as hf
 from torch import Tensor, nn
 
 from effective_attention import decompose, use_attention
-from effective_attention.attention import implementations
+from effective_attention.attention import hook, variants
 from effective_attention.attention.decomposition import effective_part
 
 SMALL: dict[str, Any] = {
@@ -77,7 +77,7 @@ def captured_values(
         return effective_part(attention, value, *args, **kwargs)
 
     with monkeypatch.context() as patch:
-        patch.setattr(implementations, "effective_part", spy)
+        patch.setattr(variants, "effective_part", spy)
         run(model, "effective", inputs)
     return values
 
@@ -218,7 +218,7 @@ def test_restored_on_exit_and_on_error(family: str, own: str) -> None:
         model(input_ids=torch.full((1, 3), 10**6))  # no such token: fails inside forward
     assert model.config._attn_implementation == own
     assert hooks(model) == 0
-    assert implementations._ACTIVE.get() == ()
+    assert not any(hook._HOOKS.get(module) for module in model.modules())
     with torch.no_grad():
         assert torch.equal(model(**inputs).last_hidden_state, before)
 
@@ -229,12 +229,12 @@ def test_nested_use() -> None:
         model(**inputs)
         with use_attention(model, "padded") as inner:
             model(**inputs)
-        assert model.config._attn_implementation == "effective_attention"
+        assert model.config._attn_implementation == "hooked_attention"
         model(**inputs)
     assert (outer.calls, inner.calls) == (6, 2)  # a call counts for both, its effect for the innermost
     assert inner.output_change > 0.01
     assert outer.output_change == 0
-    assert implementations._ACTIVE.get() == ()
+    assert not any(hook._HOOKS.get(module) for module in model.modules())
 
 
 def test_two_models_at_once() -> None:

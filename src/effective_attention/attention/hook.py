@@ -1,0 +1,245 @@
+"""One way into a model's attention: while a block lasts, every layer's call goes through a handler of ours.
+
+Why a hook and not a forked model: every model that goes through transformers' ``AttentionInterface`` hands its
+projected queries, keys and values to a named function. One name of ours reaches all of them. The weights themselves
+come from the model's *own* eager function, so that whatever a family does differently (position biases, soft caps,
+grouped queries, sinks) is kept; it is handed values of width 0 where the product with the values is ours to take.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+from weakref import WeakKeyDictionary
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from transformers import AttentionInterface, PreTrainedModel
+from transformers.masking_utils import AttentionMaskInterface, eager_mask
+
+AttentionOutput = tuple[Tensor, Tensor]
+_NAME = "hooked_attention"
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionCall:
+    """What one layer hands to its attention function.
+
+    Attributes:
+        module: The layer.
+        query: (batch, head, query, d_key), as they are compared with keys.
+        key: (batch, key-value head, key, d_key).
+        value: (batch, key-value head, key, d_value).
+        mask: Additive, None where nothing is hidden.
+        options: What else the layer says, such as ``scaling`` and ``dropout``.
+        number: How many calls the hook has seen before this one: the layer's number in the first pass of a block.
+    """
+
+    module: nn.Module
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    mask: Tensor | None
+    options: Mapping[str, Any]
+    number: int = 0
+
+    def eager(self) -> AttentionOutput:
+        """Run the model's own eager attention: output (batch, query, head, d_value) and weights."""
+        function = eager_function(self.module)
+        return function(self.module, self.query, self.key, self.value, self.mask, **self.options)
+
+    def weights_and_values(
+        self,
+    ) -> tuple[Float[Tensor, "batch head query key"], Float[Tensor, "batch head key d_value"]]:
+        """Return the model's own weights, and one set of values per query head; their product is left to the caller."""
+        empty = self.value[..., :0]
+        _, weights = eager_function(self.module)(self.module, self.query, self.key, empty, self.mask, **self.options)
+        return weights, self.for_each_head(self.value, weights)
+
+    def for_each_head(self, part: Tensor, weights: Tensor) -> Tensor:
+        """Repeat keys or values for every query head, where grouped queries share them; contiguous, as products want."""
+        groups = weights.shape[1] // part.shape[1]
+        return part.contiguous() if groups == 1 else part.repeat_interleave(groups, dim=1)
+
+    def visible(self, weights: Tensor) -> Bool[Tensor, "batch heads query key"] | None:
+        """Return what the mask lets each query see; None: everything."""
+        return visible_keys(self.mask, weights)
+
+
+Handler = Callable[[AttentionCall], AttentionOutput]
+
+
+@runtime_checkable
+class Counts(Protocol):
+    """Whatever counts calls."""
+
+    calls: int
+
+
+@dataclass
+class Calls:
+    """How many calls a hook has seen; those of an inner hook of the same layers count too."""
+
+    calls: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Hook:
+    """A handler in force, and who counts its calls."""
+
+    handler: Handler
+    counter: Counts
+
+
+# The hooks of each layer, outermost first: the innermost handles a call, all count it.
+_HOOKS: WeakKeyDictionary[nn.Module, list[Hook]] = WeakKeyDictionary()
+
+
+def hooked_attention(
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **options: Any
+) -> AttentionOutput:
+    """Hand a layer's call to the innermost hook; without one it is the model's own eager attention."""
+    hooks = _HOOKS.get(module, [])
+    number = hooks[-1].counter.calls if hooks else 0
+    call = AttentionCall(module, query, key, value, attention_mask, options, number)
+    for hook in hooks:
+        hook.counter.calls += 1
+    return hooks[-1].handler(call) if hooks else call.eager()
+
+
+AttentionInterface.register(_NAME, hooked_attention)
+# Without a mask function of the same name transformers passes no mask at all; ours must be the additive one.
+AttentionMaskInterface.register(_NAME, eager_mask)
+
+
+@contextmanager
+def attention_hook(
+    model: PreTrainedModel, handler: Handler, *, evaluation: bool = False, counter: Counts | None = None
+) -> Iterator[None]:
+    """Let ``handler`` compute the attention of every layer of ``model`` inside the block; restore all on the way out.
+
+    Args:
+        model: Any transformers model whose attention goes through the ``AttentionInterface``.
+        handler: From a layer's call to its output and weights.
+        evaluation: Run without dropout; every part is put back into the mode it was in.
+        counter: Told of every call; None: nobody asks.
+
+    Raises:
+        ValueError: The model does not use the interface; raised by its forward pass where only that can tell.
+    """
+    check_interface(model)
+    hook = Hook(handler, counter or Calls())
+    watched = _fail_if_never_called(model, hook.counter)
+    modules = list(model.modules())
+    for module in modules:
+        _HOOKS.setdefault(module, []).append(hook)
+    try:
+        with evaluation_mode(model, evaluation), attention_function(model, _NAME):
+            yield
+    finally:
+        for module in modules:
+            _HOOKS[module].remove(hook)
+        for handle in watched:
+            handle.remove()
+
+
+@contextmanager
+def attention_function(model: PreTrainedModel, name: str) -> Iterator[None]:
+    """Let ``model`` call the attention function registered as ``name``; its own again on the way out."""
+    before = [(config, config._attn_implementation) for config in _configs(model)]
+    try:
+        model.set_attn_implementation(name)
+        yield
+    finally:
+        for config, implementation in before:
+            config._attn_implementation_internal = implementation
+
+
+@contextmanager
+def evaluation_mode(model: nn.Module, wanted: bool = True) -> Iterator[None]:
+    """Switch dropout off; every part is put back into the mode it was in. Without ``wanted`` nothing is switched."""
+    modes = {module: module.training for module in model.modules()} if wanted else {}
+    if wanted:
+        model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes.items():
+            module.training = mode
+
+
+def check_interface(model: PreTrainedModel) -> None:
+    """Refuse now a model whose attention cannot be reached.
+
+    Raises:
+        TypeError: It is no transformers model.
+        ValueError: It does not use the ``AttentionInterface``.
+    """
+    if not isinstance(model, PreTrainedModel):
+        raise TypeError(f"swapping or tracing attention wants a transformers model, got {type(model).__name__}")
+    for part in model.modules():
+        if isinstance(part, PreTrainedModel) and not part._can_set_attn_implementation():
+            raise ValueError(unsupported(type(part).__name__))
+
+
+def unsupported(name: str) -> str:
+    """Say, in one line, that a model's attention cannot be reached."""
+    return (
+        f"{name} does not call its attention through transformers' AttentionInterface, so it cannot be swapped; "
+        f"choose a model that does (BERT, RoBERTa, DistilBERT, ELECTRA, GPT-2, Llama ...)"
+    )
+
+
+def eager_function(module: nn.Module) -> Callable[..., AttentionOutput]:
+    """Find the eager attention function of the file that defines the layer, or that one of its parents comes from."""
+    for cls in type(module).__mro__:
+        function = getattr(sys.modules.get(cls.__module__), "eager_attention_forward", None)
+        if function is not None:
+            return function
+    raise ValueError(unsupported(type(module).__name__))
+
+
+def head_outputs(weights: Tensor, value: Tensor) -> Float[Tensor, "batch query head d_value"]:
+    """Return what each head brings to each token, as transformers wants it back."""
+    return (weights @ value).transpose(1, 2).contiguous()
+
+
+def visible_keys(attention_mask: Tensor | None, weights: Tensor) -> Bool[Tensor, "batch heads query key"] | None:
+    """Read what an additive mask lets each query see; a query that sees nothing has uniform weights, so it sees all."""
+    if attention_mask is None:
+        return None
+    visible = attention_mask[..., : weights.shape[-1]]
+    if visible.dtype != torch.bool:
+        visible = visible > torch.finfo(visible.dtype).min / 2
+    return visible | ~visible.any(dim=-1, keepdim=True)
+
+
+def _configs(model: PreTrainedModel) -> list[Any]:
+    """List every config that ``set_attn_implementation`` may touch, each once."""
+    found: dict[int, Any] = {}
+    pending = [part.config for part in model.modules() if isinstance(part, PreTrainedModel)]
+    while pending:
+        config = pending.pop()
+        if config is not None and id(config) not in found:
+            found[id(config)] = config
+            pending += [getattr(config, name, None) for name in config.sub_configs]
+    return list(found.values())
+
+
+def _fail_if_never_called(model: PreTrainedModel, counter: Counts) -> list[Any]:
+    """Make a forward pass in which no layer called our function fail: some models say they use the interface, and don't."""
+    counts: list[int] = []
+
+    def enter(_module: nn.Module, _inputs: Any) -> None:
+        counts.append(counter.calls)
+
+    def leave(_module: nn.Module, _inputs: Any, output: Any) -> None:
+        before = counts.pop()
+        if output is not None and counter.calls == before:
+            raise ValueError(unsupported(type(model).__name__))
+
+    return [model.register_forward_pre_hook(enter), model.register_forward_hook(leave, prepend=True, always_call=True)]
