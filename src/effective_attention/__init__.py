@@ -1,28 +1,50 @@
 """Effective attention: what part of a transformer's attention can reach its output, measured on whole datasets.
 
-The public names are loaded on first use, so that importing a light module (as ``train.py --help`` does) stays fast.
+    >>> from effective_attention import analyse, explore, use_attention
+    >>> tables = analyse(model, tokenizer, ["A cat sat.", "It purred."], ["distance", "null_space"])  # doctest: +SKIP
+
+The public names are those of ``__all__``; everything else may move. They are loaded on first use, so that importing the
+package stays light. Importing it registers the attention functions with transformers, so that
+``from_pretrained(..., attn_implementation="effective_attention")`` works.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from effective_attention.registration import register_attention
+
 if TYPE_CHECKING:
+    from effective_attention.analyses.common.analyse import analyse
     from effective_attention.attention.decomposition import Decomposition, decompose
     from effective_attention.attention.record import AttentionSwap
     from effective_attention.attention.swap import use_attention
+    from effective_attention.attention.trace import Trace, trace
     from effective_attention.explorer.explore import Explorer, explore
 
-__all__ = ["AttentionSwap", "Decomposition", "Explorer", "decompose", "explore", "use_attention"]
+__all__ = [
+    "AttentionSwap",
+    "Decomposition",
+    "Explorer",
+    "Trace",
+    "analyse",
+    "decompose",
+    "explore",
+    "trace",
+    "use_attention",
+]
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Decomposition": "effective_attention.attention.decomposition",
-    "decompose": "effective_attention.attention.decomposition",
     "AttentionSwap": "effective_attention.attention.record",
-    "use_attention": "effective_attention.attention.swap",
+    "Decomposition": "effective_attention.attention.decomposition",
     "Explorer": "effective_attention.explorer.explore",
+    "Trace": "effective_attention.attention.trace",
+    "analyse": "effective_attention.analyses.common.analyse",
+    "decompose": "effective_attention.attention.decomposition",
     "explore": "effective_attention.explorer.explore",
+    "trace": "effective_attention.attention.trace",
+    "use_attention": "effective_attention.attention.swap",
 }
 
 
@@ -32,3 +54,10 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
+
+
+register_attention()

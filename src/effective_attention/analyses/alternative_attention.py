@@ -19,9 +19,9 @@ query: on MiniLM 94 % of the distance that four starts find), so that a whole mo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Iterable, Sized
 from itertools import product
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, Self, TypeVar, get_args
 
 import numpy as np
 import pandas as pd
@@ -31,11 +31,12 @@ from rich.console import Console
 from rich.progress import track
 from torch import Tensor
 
-from effective_attention.analyses.common.base import Analysis, Context, check_example, tidy, whole
-from effective_attention.analyses.token_mixing.first_layer import text_inputs
+from effective_attention.analyses.common.base import Context, TextAnalysis
+from effective_attention.analyses.common.options import check_flag, check_number
+from effective_attention.analyses.common.tables import tidy
 from effective_attention.attention.alternatives import alternative_maps, bounds, distance
 from effective_attention.attention.replacement import replaced_logits
-from effective_attention.attention.trace import Trace, trace
+from effective_attention.attention.trace import Trace, one_text, trace
 from effective_attention.errors import UserError
 
 Heads = Literal["all", "shown"]
@@ -61,9 +62,9 @@ _LIGHT = {"starts": 1, "rounds": 2}  # for the heads that are not shown
 _One = TypeVar("_One")
 
 
-def example_alone(seen: Trace, row: int) -> Trace:
-    """One text traced without companions and padding: rounding decides between alternatives that are equally far."""
-    return trace(seen.model, text_inputs(seen, row))
+def traced_alone(seen: Trace) -> Trace:
+    """Trace one text again, without companions and padding: rounding decides between alternatives equally far."""
+    return trace(seen.model, one_text(seen, 0))
 
 
 def control_map(
@@ -80,7 +81,7 @@ def control_map(
     return control
 
 
-class AlternativeAttention(Analysis):
+class AlternativeAttention(TextAnalysis):
     """Table: attention, quantity, layer, head, query, key, query_token, key_token, method, scope, value, examples.
 
     Quantities: ``weight`` (the shown head's maps), ``distance`` of each query's alternative by ``method``, ``bound``
@@ -90,7 +91,6 @@ class AlternativeAttention(Analysis):
     predicted before), with the shown head replaced and with all heads of all layers at once (``scope``).
 
     Args:
-        context: The model and the split; with ``context.text`` that text is used and the split not read.
         example: Which example of the split, counted from 0.
         layer: Of the head that is shown, counted from 0.
         head: The head that is shown, counted from 0.
@@ -101,36 +101,36 @@ class AlternativeAttention(Analysis):
 
     def __init__(
         self,
-        context: Context,
         *,
         example: int = 0,
         layer: int = 0,
         head: int = 0,
         heads: str = "all",
         starts: int = 4,
-        bound: object = True,
+        bound: bool = True,
     ) -> None:
-        super().__init__(context)
-        check_example("analysis.alternative_attention.example", example, context)
-        _check_number("layer", layer, 0, context.layers - 1)
-        _check_number("head", head, 0, context.heads - 1)
-        _check_number("starts", starts, 1, None)
+        super().__init__(example=example)
+        check_number("analysis.alternative_attention.starts", starts, 1)
         if heads not in get_args(Heads):
             raise UserError(f"analysis.alternative_attention.heads must be all or shown, got {heads!r}")
-        if not isinstance(bound, bool):
-            raise UserError(f"analysis.alternative_attention.bound must be true or false, got {bound!r}")
-        self.example, self.layer, self.head, self.heads, self.starts, self.bound = (
-            example,
-            layer,
-            head,
-            heads,
-            starts,
-            bound,
-        )
-        for name, shape in self._shapes(context.max_length).items():
-            self.add_sum(name, *shape)
-        self.add_state("ids", torch.zeros(context.max_length, dtype=torch.long), dist_reduce_fx="sum")
-        self.add_state("length", torch.tensor(0), dist_reduce_fx="sum")
+        check_flag("analysis.alternative_attention.bound", bound)
+        self.layer = layer
+        self.head = head
+        self.heads = heads
+        self.starts = starts
+        self.bound = bound
+
+    def setup(self, context: Context) -> Self:
+        """Check that the model has the head that is shown."""
+        super().setup(context)
+        check_number("analysis.alternative_attention.layer", self.layer, 0, context.layers - 1)
+        check_number("analysis.alternative_attention.head", self.head, 0, context.heads - 1)
+        return self
+
+    def look(self, trace: Trace) -> pd.DataFrame:
+        """Search on the text alone, and write all that was found as rows."""
+        alone = traced_alone(trace)
+        return self._table_of(self._search(alone), alone.inputs["input_ids"][0])
 
     def _shapes(self, size: int) -> dict[str, tuple[int, ...]]:
         """Of what is found for a text of this length."""
@@ -145,22 +145,9 @@ class AlternativeAttention(Analysis):
             "probability": (1 + len(PUT_IN), len(SCOPES)),
         }
 
-    def wants(self, indices: Sequence[int]) -> bool:
-        return self.context.text is None and self.example in indices
-
-    def update(self, trace: Trace) -> None:
-        for row in (trace.inputs["index"] == self.example).nonzero()[:, 0].tolist():
-            alone = example_alone(trace, row)
-            size = int(alone.lengths)
-            for name, value in self._look(alone).items():
-                state = getattr(self, name)
-                state[tuple(slice(length) for length in value.shape)] = value.to(state)
-            self.ids[:size] = alone.inputs["input_ids"][0]
-            self.length += size
-
     # --- what is found; NaN where nothing was looked for ---
 
-    def _look(self, seen: Trace) -> dict[str, Tensor]:
+    def _search(self, seen: Trace) -> dict[str, Tensor]:
         size = int(seen.lengths)
         found = {name: torch.full(shape, torch.nan, dtype=torch.float64) for name, shape in self._shapes(size).items()}
         maps = (
@@ -225,17 +212,7 @@ class AlternativeAttention(Analysis):
 
     # --- the table ---
 
-    def compute(self) -> pd.DataFrame:
-        text, size = self.context.text, int(self.length)
-        if text is not None:
-            alone = example_alone(text, 0)
-            found, ids = self._look(alone), alone.inputs["input_ids"][0]
-        elif size > 0:
-            shapes = self._shapes(size)
-            found = {name: getattr(self, name)[tuple(map(slice, shape))].cpu() for name, shape in shapes.items()}
-            ids = self.ids[:size]
-        else:  # no process was shown the example
-            return pd.DataFrame(columns=_COLUMNS)
+    def _table_of(self, found: dict[str, Tensor], ids: Tensor) -> pd.DataFrame:
         tables = [tidy(found[name], axes).assign(quantity=quantity) for quantity, name, axes in self._axes(len(ids))]
         table = pd.concat(tables, ignore_index=True)
         table = table[table["value"].notna()].reset_index(drop=True)
@@ -260,12 +237,6 @@ class AlternativeAttention(Analysis):
             ("logit_change", "logit_change", {**put_in, **scopes}),
             ("probability", "probability", {"attention": ["standard", *PUT_IN], **scopes}),
         ]
-
-
-def _check_number(option: str, number: Any, lowest: int, highest: int | None) -> None:
-    if not whole(number, lowest) or (highest is not None and number > highest):
-        wanted = f"at least {lowest}" if highest is None else f"from {lowest} to {highest}"
-        raise UserError(f"analysis.alternative_attention.{option} must be {wanted}, got {number!r}")
 
 
 def _head(seen: Trace, layer: int, head: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -12,15 +12,16 @@ head before heads are averaged. The example is one of the split, or a text of th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import get_args
+from typing import Self
 
 import pandas as pd
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from effective_attention.analyses.common.base import Analysis, Context, check_example, name_tokens, tidy
+from effective_attention.analyses.common.base import Context, TextAnalysis
+from effective_attention.analyses.common.options import check_graph_options, is_whole_number
+from effective_attention.analyses.common.tables import name_tokens, tidy
 from effective_attention.attention.trace import Trace
 from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.errors import UserError
@@ -56,79 +57,46 @@ def example_graph(trace: Trace, row: int, convention: Convention) -> Float[Tenso
     return torch.stack(graphs)[:, :, places][..., places]
 
 
-def check_graph_options(analysis: str, residual: object, convention: object) -> None:
-    """The two options of every analysis that builds graphs."""
-    if not isinstance(residual, int | float) or isinstance(residual, bool) or not 0 <= residual <= 1:
-        raise UserError(
-            f"analysis.{analysis}.residual must be a number from 0 to 1, got {residual!r}; the paper's is 0.5"
-        )
-    if convention not in get_args(Convention):
-        raise UserError(
-            f"analysis.{analysis}.convention must be one of {', '.join(get_args(Convention))}, got {convention!r}"
-        )
-
-
-class AttentionGraph(Analysis):
+class AttentionGraph(TextAnalysis):
     """Table: attention, method, layer, query, key, query_token, key_token, value, convention.
 
     ``raw`` has all queries, ``rollout`` and ``flow`` the chosen one.
 
     Args:
-        context: The model and the split; with ``context.text`` that text is shown and the split not read.
-        example: Which example of the split, counted from 0.
+        example: Which example of the split, counted from 0; not read where the user wrote a text.
         row: The position whose rollout and flow are wanted; 0 is [CLS].
         residual: Weight of the residual connection, from 0 to 1.
-        convention: What negative weights become: their ``absolute`` value, or 0 (``positive``); rows then sum to 1
-            again.
+        convention: What negative weights become: their ``absolute`` value, or 0 (``positive``); rows then sum to 1.
     """
 
     def __init__(
-        self,
-        context: Context,
-        *,
-        example: int = 0,
-        row: int = 0,
-        residual: float = RESIDUAL,
-        convention: str = "absolute",
+        self, *, example: int = 0, row: int = 0, residual: float = RESIDUAL, convention: str = "absolute"
     ) -> None:
-        super().__init__(context)
+        super().__init__(example=example)
         check_graph_options("attention_graph", residual, convention)
-        check_example("analysis.attention_graph.example", example, context)
-        self.example, self.row, self.residual = example, row, residual
+        self.row = row
+        self.residual = residual
         self.convention: Convention = convention  # type: ignore[assignment]
-        self._check_row(context.max_length if context.text is None else int(context.text.lengths[0]))
-        self.add_sum("graph", len(ATTENTIONS), context.layers, context.max_length, context.max_length)
-        self.add_state("ids", torch.zeros(context.max_length, dtype=torch.long), dist_reduce_fx="sum")
-        self.add_state("length", torch.tensor(0), dist_reduce_fx="sum")
+
+    def setup(self, context: Context) -> Self:
+        """Check, as far as that is known, that the text has the position."""
+        super().setup(context)
+        self._check_row(context.max_length if context.text is None else int(context.text.trace.lengths[0]))
+        return self
 
     def _check_row(self, length: int) -> None:
-        if not isinstance(self.row, int) or isinstance(self.row, bool) or not 0 <= self.row < length:
+        if not is_whole_number(self.row, 0) or self.row >= length:
             raise UserError(
                 f"analysis.attention_graph.row must be a token of the text, from 0 to {length - 1}, got {self.row!r}"
             )
 
-    def wants(self, indices: Sequence[int]) -> bool:
-        return self.context.text is None and self.example in indices
-
-    def update(self, trace: Trace) -> None:
-        for row in (trace.inputs["index"] == self.example).nonzero()[:, 0].tolist():
-            size = int(trace.lengths[row])
-            self.graph[:, :, :size, :size] = example_graph(trace, row, self.convention)
-            self.ids[:size] = trace.inputs["input_ids"][row][trace.mask[row]]
-            self.length += size
-
-    def compute(self) -> pd.DataFrame:
-        text, size = self.context.text, int(self.length)
-        if text is not None:
-            graph, ids = example_graph(text, 0, self.convention), text.inputs["input_ids"][0][text.mask[0]]
-        elif size > 0:
-            graph, ids = self.graph[:, :, :size, :size], self.ids[:size]
-        else:  # no process was shown the example
-            return pd.DataFrame(columns=_COLUMNS)
-        self._check_row(len(ids))
-        parts = [part for name, mine in zip(ATTENTIONS, graph, strict=True) for part in self._tables(name, mine)]
+    def look(self, trace: Trace) -> pd.DataFrame:
+        """Write the whole graph, and the chosen position's rollout and flow, as rows."""
+        self._check_row(int(trace.lengths[0]))
+        graphs = example_graph(trace, 0, self.convention)
+        parts = [part for name, graph in zip(ATTENTIONS, graphs, strict=True) for part in self._tables(name, graph)]
         table = pd.concat(parts, ignore_index=True).assign(convention=self.convention)
-        name_tokens(table, ids, self.context.tokenizer)
+        name_tokens(table, trace.inputs["input_ids"][0], self.context.tokenizer)
         return table[_COLUMNS]
 
     def _tables(self, attention: str, graph: Tensor) -> list[pd.DataFrame]:

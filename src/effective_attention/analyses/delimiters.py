@@ -9,12 +9,15 @@ not only those on delimiters: ``scale_min`` and ``scale_max``. Standard weights 
 
 from __future__ import annotations
 
+from typing import Self
+
 import pandas as pd
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from effective_attention.analyses.common.base import Analysis, Context, mean_over, tidy
+from effective_attention.analyses.common.base import Context, SplitAnalysis
+from effective_attention.analyses.common.tables import mean_over, tidy
 from effective_attention.analyses.common.tokens import of_kind
 from effective_attention.attention.trace import Trace
 from effective_attention.attention.variants import ATTENTIONS
@@ -51,18 +54,20 @@ def _read(attention: Tensor, places: Tensor, counts: Tensor) -> Tensor:
     return torch.einsum("bhqp,bdpq->bhd", columns.double(), counts)
 
 
-class Delimiters(Analysis):
+class Delimiters(SplitAnalysis):
     """Fig. 5, 6. Table: attention, layer, head, delimiter, value, scale_min, scale_max."""
 
     lowest: Tensor
     highest: Tensor
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
+    def setup(self, context: Context) -> Self:
+        """Start sums for each attention, layer, head and delimiter."""
+        super().setup(context)
         self.add_sum("total", len(ATTENTIONS), context.layers, context.heads, len(DELIMITERS))
         self.add_sum("count", len(DELIMITERS))
         self.add_state("lowest", torch.tensor(torch.inf), dist_reduce_fx="min")
         self.add_state("highest", torch.tensor(-torch.inf), dist_reduce_fx="max")
+        return self
 
     def update(self, trace: Trace) -> None:
         found = torch.stack([of_kind(trace, name) for name in DELIMITERS], dim=1)  # (batch, delimiter, key)

@@ -24,13 +24,17 @@ is up to the tagger or the treebank; a root has no arc, and a word whose head ha
 
 from __future__ import annotations
 
+from typing import Self
+
 import pandas as pd
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from effective_attention.analyses.common.base import Analysis, Context, mean_over, tidy, whole
-from effective_attention.analyses.common.pairs import check_pair_options, counted, pair_weights
+from effective_attention.analyses.common.base import Context, SplitAnalysis
+from effective_attention.analyses.common.options import check_pair_options, is_whole_number
+from effective_attention.analyses.common.pairs import counted, pair_weights
+from effective_attention.analyses.common.tables import mean_over, tidy
 from effective_attention.analyses.common.words import Arcs, arcs_of, word_attention, words_of
 from effective_attention.attention.trace import Trace
 from effective_attention.attention.variants import ATTENTIONS
@@ -116,18 +120,17 @@ def check_relation_options(subtypes: object, least: object) -> None:
     """What is a relation, and which have rows."""
     if not isinstance(subtypes, bool):
         raise UserError(f"analysis.dependency_alignment.subtypes must be true or false, got {subtypes!r}")
-    if not whole(least, 0):
+    if not is_whole_number(least, 0):
         raise UserError(f"analysis.dependency_alignment.least must be a number of arcs, 0 or more, got {least!r}")
 
 
-class DependencyAlignment(Analysis):
+class DependencyAlignment(SplitAnalysis):
     """Table: attention, layer, head, relation, direction, statistic, value, count (of arcs), baseline, convention.
 
     Baselines are rows with attention ``baseline``, layer and head -1, and their name in ``baseline``, which is empty
     elsewhere.
 
     Args:
-        context: The model and the split.
         convention: What negative weights become: their ``absolute`` value, or 0 (``positive``).
         subtypes: Whether ``nsubj:pass`` is a relation of its own, or ``nsubj``.
         least: Relations with fewer arcs in the split have no rows, nor have those without any.
@@ -135,15 +138,18 @@ class DependencyAlignment(Analysis):
 
     needs_tags = True
 
-    def __init__(
-        self, context: Context, *, convention: str = "absolute", subtypes: bool = False, least: int = 50
-    ) -> None:
-        super().__init__(context)
+    def __init__(self, *, convention: str = "absolute", subtypes: bool = False, least: int = 50) -> None:
+        super().__init__()
         check_pair_options("dependency_alignment", False, convention)
         check_relation_options(subtypes, least)
         self.convention: Convention = convention  # type: ignore[assignment]
+        self.subtypes = subtypes
         self.least = least
-        names = [name if subtypes else name.split(":")[0] for name in context.relations]
+
+    def setup(self, context: Context) -> Self:
+        """Number the split's relations, and start sums for each head, fixed rule and relation."""
+        super().setup(context)
+        names = [name if self.subtypes else name.split(":")[0] for name in context.split.relations]
         self.relations = sorted(set(names))
         self.numbers = torch.tensor([self.relations.index(name) for name in names], dtype=torch.long)
         self.readings = self._readings()
@@ -151,6 +157,7 @@ class DependencyAlignment(Analysis):
         self.add_sum("count", len(self.relations))
         self.add_sum("between", len(self.readings))
         self.add_sum("anywhere", len(self.readings))
+        return self
 
     def _readings(self) -> list[tuple[str, int, int, str]]:
         """The head or the baseline that each row of the states is of."""

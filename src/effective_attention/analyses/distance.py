@@ -15,13 +15,17 @@ positive ones (``convention``).
 
 from __future__ import annotations
 
+from typing import Self
+
 import pandas as pd
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from effective_attention.analyses.common.base import Analysis, Context, tidy
-from effective_attention.analyses.common.pairs import check_pair_options, counted, distances, even_weights, pair_weights
+from effective_attention.analyses.common.base import Context, SplitAnalysis
+from effective_attention.analyses.common.options import check_pair_options
+from effective_attention.analyses.common.pairs import counted, distances, even_weights, pair_weights
+from effective_attention.analyses.common.tables import tidy
 from effective_attention.attention.trace import Trace
 from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.graphs.conventions import Convention
@@ -38,26 +42,30 @@ def distance_sums(weights: Float[Tensor, "batch head query key"]) -> Float[Tenso
     return torch.stack([(by_pair * apart).sum(dim=(1, 2)), by_pair.sum(dim=(1, 2))], dim=-1)
 
 
-class Distance(Analysis):
+class Distance(SplitAnalysis):
     """Table: attention, layer, head, value, even, count, special_tokens, convention.
 
     ``value`` and ``even`` in tokens, NaN where nothing counts; ``count`` is the number of pairs.
 
     Args:
-        context: The model and the split.
         special_tokens: Whether pairs with [CLS], [SEP] or another special token count.
         convention: How effective attention's negative weights count: by ``absolute`` value, or not at all
             (``positive``).
     """
 
-    def __init__(self, context: Context, *, special_tokens: bool = False, convention: str = "absolute") -> None:
-        super().__init__(context)
+    def __init__(self, *, special_tokens: bool = False, convention: str = "absolute") -> None:
+        super().__init__()
         check_pair_options("distance", special_tokens, convention)
         self.special_tokens = special_tokens
         self.convention: Convention = convention  # type: ignore[assignment]
+
+    def setup(self, context: Context) -> Self:
+        """Start sums of weight times distance and of weight, for each head, and for even attention."""
+        super().setup(context)
         self.add_sum("sums", len(ATTENTIONS), context.layers, context.heads, 2)
         self.add_sum("even", context.layers, 2)
         self.add_sum("count", context.layers)
+        return self
 
     def update(self, trace: Trace) -> None:
         for row, layer in enumerate(trace.layers):

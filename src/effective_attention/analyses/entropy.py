@@ -16,13 +16,17 @@ lie. With ``special_tokens=False`` queries and keys that are special are left ou
 
 from __future__ import annotations
 
+from typing import Self
+
 import pandas as pd
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from effective_attention.analyses.common.base import Analysis, Context, mean_over, tidy
-from effective_attention.analyses.common.pairs import check_pair_options, counted, pair_weights
+from effective_attention.analyses.common.base import Context, SplitAnalysis
+from effective_attention.analyses.common.options import check_pair_options
+from effective_attention.analyses.common.pairs import counted, pair_weights
+from effective_attention.analyses.common.tables import mean_over, tidy
 from effective_attention.attention.trace import Trace
 from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.graphs.conventions import Convention
@@ -61,26 +65,30 @@ def entropy_sums(
     return both.where(there, 0).sum(dim=(0, 2)), there.sum(dim=(0, 2))
 
 
-class Entropy(Analysis):
+class Entropy(SplitAnalysis):
     """Table: attention, layer, head, statistic (entropy, in nats | relative), value, count, special_tokens, convention.
 
     ``value`` is the mean over ``count`` rows.
 
     Args:
-        context: The model and the split.
         special_tokens: Whether [CLS], [SEP] and other special tokens count, as queries and as keys.
         convention: How effective attention's negative weights count: by ``absolute`` value, or not at all
             (``positive``).
     """
 
-    def __init__(self, context: Context, *, special_tokens: bool = True, convention: str = "absolute") -> None:
-        super().__init__(context)
+    def __init__(self, *, special_tokens: bool = True, convention: str = "absolute") -> None:
+        super().__init__()
         check_pair_options("entropy", special_tokens, convention)
         self.special_tokens = special_tokens
         self.convention: Convention = convention  # type: ignore[assignment]
+
+    def setup(self, context: Context) -> Self:
+        """Start sums of each statistic, and counts of the rows that are in them."""
+        super().setup(context)
         shape = (len(ATTENTIONS), context.layers, context.heads, len(STATISTICS))
         self.add_sum("total", *shape)
         self.add_sum("count", *shape)
+        return self
 
     def update(self, trace: Trace) -> None:
         for row, layer in enumerate(trace.layers):

@@ -18,6 +18,7 @@ With each exemplar comes the whole row of its query, so that the text can be sho
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -25,8 +26,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from effective_attention.analyses.common.base import Analysis, Context, layer_numbers, whole
-from effective_attention.analyses.common.pairs import check_pair_options, counted, counted_tokens, distances
+from effective_attention.analyses.common.base import Context, SplitAnalysis
+from effective_attention.analyses.common.options import check_pair_options, is_whole_number, layer_numbers
+from effective_attention.analyses.common.pairs import counted, counted_tokens, distances
 from effective_attention.attention.trace import Trace
 from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.errors import UserError
@@ -70,14 +72,13 @@ def _take(value: Tensor, order: Tensor) -> Tensor:
     return value.gather(-2, order[..., None].expand(*order.shape, value.shape[-1]))
 
 
-class Exemplars(Analysis):
+class Exemplars(SplitAnalysis):
     """Table: attention, layer, head, rank, example, query, key, query_token, key_token, score, position, token, value, special.
 
     One row for each token of an exemplar: ``value`` is the weight from the exemplar's query to the token at
     ``position``, and ``score`` that to its key, rounded. Ranks count from 0.
 
     Args:
-        context: The model and the split.
         layer: ``all``, ``last`` or a number.
         head: ``all`` or a number.
         top: How many exemplars a head has.
@@ -87,7 +88,6 @@ class Exemplars(Analysis):
 
     def __init__(
         self,
-        context: Context,
         *,
         layer: str | int = "all",
         head: str | int = "all",
@@ -95,20 +95,30 @@ class Exemplars(Analysis):
         least_distance: int = 1,
         special_tokens: bool = False,
     ) -> None:
-        super().__init__(context)
+        super().__init__()
         check_pair_options("exemplars", special_tokens)
         for option, number, least in (("top", top, 1), ("least_distance", least_distance, 0)):
-            if not whole(number, least):
+            if not is_whole_number(number, least):
                 raise UserError(f"analysis.exemplars.{option} must be a whole number, {least} or more, got {number!r}")
-        if head != "all" and (not whole(head, 0) or int(head) >= context.heads):
+        self.layer = layer
+        self.head = head
+        self.most = top
+        self.least_distance = least_distance
+        self.special_tokens = special_tokens
+
+    def setup(self, context: Context) -> Self:
+        """Find the chosen layers and heads, and make room for their exemplars."""
+        super().setup(context)
+        head = self.head
+        if head != "all" and (not is_whole_number(head, 0) or int(head) >= context.heads):
             raise UserError(
                 f"analysis.exemplars.head must be all or a head from 0 to {context.heads - 1}, got {head!r}"
             )
         self.heads = list(range(context.heads)) if head == "all" else [int(head)]
-        self.layers = layer_numbers(layer, context.layers, "analysis.exemplars.layer")
-        self.top = min(top, context.examples)  # a head has no more than there are texts
-        self.least_distance, self.special_tokens = least_distance, special_tokens
+        self.layers = layer_numbers(self.layer, context.layers, "analysis.exemplars.layer")
+        self.top = min(self.most, context.examples)  # a head has no more than there are texts
         self._add_states((len(ATTENTIONS), len(self.layers), len(self.heads), self.top), context.max_length)
+        return self
 
     def _add_states(self, shape: tuple[int, ...], size: int) -> None:
         """(attention, layer, head, exemplar), or with an axis for tokens; those of all processes lie side by side till ranked."""

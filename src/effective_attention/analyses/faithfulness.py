@@ -22,15 +22,16 @@ how many were in. ``milliseconds`` an example come on top of the forward pass.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, Self, get_args
 
 import pandas as pd
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from effective_attention.analyses.attention_graph import check_graph_options
-from effective_attention.analyses.common.base import Analysis, Context, check_limit, in_sample, sample, whole
+from effective_attention.analyses.common.base import Context, SplitAnalysis
+from effective_attention.analyses.common.options import check_graph_options, check_limit, is_whole_number
+from effective_attention.analyses.common.samples import in_sample, sample
 from effective_attention.analyses.common.tokens import of_kind
 from effective_attention.attention.trace import Layer, Trace
 from effective_attention.attention.variants import ATTENTIONS
@@ -69,11 +70,10 @@ def subject_first(
     return torch.where(there, (best[0] > best[1]).double(), torch.nan)
 
 
-class Faithfulness(Analysis):
+class Faithfulness(SplitAnalysis):
     """Table: attention, method, layer, measure, value, std, low, high, count; ``layer`` is missing where a method has none.
 
     Args:
-        context: The model, the split and the task.
         limit: How many random examples; None: all.
         row: The token whose attention is read; 0 is [CLS].
         residual: Weight of the residual connection in rollout and flow.
@@ -88,7 +88,6 @@ class Faithfulness(Analysis):
 
     def __init__(
         self,
-        context: Context,
         *,
         limit: int | None = 100,
         row: int = 0,
@@ -99,17 +98,36 @@ class Faithfulness(Analysis):
         erase: str = "delete",
         delimiters: bool = False,
     ) -> None:
-        super().__init__(context)
+        super().__init__()
         check_limit("analysis.faithfulness.limit", limit)
         check_graph_options("faithfulness", residual, convention)
-        _check(context, row=row, steps=steps, shares=shares, erase=erase)
-        self.settings = Settings(blank_id(context.tokenizer), row, residual, convention, steps, context.seed)  # type: ignore[arg-type]
-        self.shares, self.erase, self.delimiters = tuple(shares), erase, delimiters
-        self.used = sample(context, limit)
+        self.limit = limit
+        self.row = row
+        self.residual = residual
+        self.convention = convention
+        self.steps = steps
+        self.shares = tuple(shares)
+        self.erase = erase
+        self.delimiters = delimiters
+
+    def setup(self, context: Context) -> Self:
+        """Draw the sample, and make room for one number per example and column."""
+        super().setup(context)
+        _check(context, row=self.row, steps=self.steps, shares=self.shares, erase=self.erase)
+        self.settings = Settings(
+            blank_id(context.tokenizer),
+            self.row,
+            self.residual,
+            self.convention,
+            self.steps,
+            context.seed,  # type: ignore[arg-type]
+        )
+        self.used = sample(context, self.limit)
         self.columns = list(_columns(context.layers))
         self.add_sum("values", int(self.used.sum()), len(self.columns))
         self.add_sum("filled", int(self.used.sum()))
         self.add_sum("seconds", len(_league()))
+        return self
 
     def wants(self, indices: Sequence[int]) -> bool:
         return bool(self.used[list(indices)].any())
@@ -249,10 +267,10 @@ def _check(context: Context, **options: Any) -> None:
         raise UserError("analysis faithfulness needs a task: it explains the correct answer")
     wanted = {
         "row": (
-            whole(options["row"], 0) and options["row"] < context.max_length,
+            is_whole_number(options["row"], 0) and options["row"] < context.max_length,
             f"from 0 to {context.max_length - 1}",
         ),
-        "steps": (whole(options["steps"], 1), "at least 1"),
+        "steps": (is_whole_number(options["steps"], 1), "at least 1"),
         "shares": (_are_shares(options["shares"]), "numbers above 0, up to 1"),
         "erase": (options["erase"] in get_args(How), " or ".join(get_args(How))),
     }

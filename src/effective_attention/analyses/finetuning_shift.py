@@ -10,12 +10,15 @@ The naive equivalent, per example and head: ``cosine_similarity(pretrained[:n, :
 
 from __future__ import annotations
 
+from typing import Self
+
 import pandas as pd
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from effective_attention.analyses.common.base import Analysis, Context, mean_over, tidy
+from effective_attention.analyses.common.base import Context, SplitAnalysis
+from effective_attention.analyses.common.tables import mean_over, tidy
 from effective_attention.attention.trace import Trace
 from effective_attention.attention.variants import ATTENTIONS
 
@@ -33,15 +36,17 @@ def matrix_cosine(
     return dot / (first * second).sqrt().clamp_min(torch.finfo(torch.float64).tiny)
 
 
-class FinetuningShift(Analysis):
+class FinetuningShift(SplitAnalysis):
     """Fig. 3. Table: attention, layer, head, value."""
 
     needs_reference = True
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
+    def setup(self, context: Context) -> Self:
+        """Start sums of cosines for each head."""
+        super().setup(context)
         self.add_sum("total", len(ATTENTIONS), context.layers, context.heads)
         self.add_sum("count")
+        return self
 
     def update(self, trace: Trace) -> None:
         if trace.reference is None:

@@ -11,14 +11,16 @@ is used; ``examples`` in the table is the size of the split, ``count`` that of t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import pandas as pd
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from effective_attention.analyses.common.base import Analysis, Context, check_limit, in_sample, sample
+from effective_attention.analyses.common.base import Context, SplitAnalysis
+from effective_attention.analyses.common.options import check_limit
+from effective_attention.analyses.common.samples import in_sample, sample
 from effective_attention.attention.hook import AttentionCall
 from effective_attention.attention.replacement import logits_with
 from effective_attention.attention.trace import Trace
@@ -40,27 +42,32 @@ def ablated_logits(model: PreTrainedModel, inputs: Mapping[str, Tensor], layer: 
     return logits_with(model, inputs, average)
 
 
-class HeadAblation(Analysis):
+class HeadAblation(SplitAnalysis):
     """Table: layer, head (missing: the whole layer), metric, value, change, count.
 
     Args:
-        context: The model, the split and the task.
         limit: How many random examples to use; None: all.
     """
 
     needs_labels = True
 
-    def __init__(self, context: Context, *, limit: int | None = 64) -> None:
-        super().__init__(context)
+    def __init__(self, *, limit: int | None = 64) -> None:
+        super().__init__()
         check_limit("analysis.head_ablation.limit", limit)
+        self.limit = limit
+
+    def setup(self, context: Context) -> Self:
+        """Draw the sample, and make the task's metrics for every variant."""
+        super().setup(context)
         if context.task is None:
             raise UserError("analysis head_ablation needs a task, whose metric it measures")
         self.task = context.task
-        self.used = sample(context, limit)
+        self.used = sample(context, self.limit)
         variants = context.layers * (context.heads + 1)
         self.scores: Any = nn.ModuleList(self.task.build_metrics() for _ in range(variants))
         self.untouched = self.task.build_metrics()
         self.add_sum("count")
+        return self
 
     def wants(self, indices: Sequence[int]) -> bool:
         return bool(self.used[list(indices)].any())

@@ -1,72 +1,51 @@
 """One head, one example: standard, effective and null attention as matrices, with the tokens on both axes.
 
-Sun & Marasovic (2021), Fig. 2 and 7; Brunner et al. (2020), Fig. 6. The example is one of the split, or a text of the
-user's.
+Sun & Marasovic (2021), Fig. 2 and 7; Brunner et al. (2020), Fig. 6. The example is one of the split, or a text of the user's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Self
 
 import pandas as pd
 import torch
-from torch import Tensor
 
-from effective_attention.analyses.common.base import Analysis, Context, check_example, layer_numbers, name_tokens, tidy
+from effective_attention.analyses.common.base import Context, TextAnalysis
+from effective_attention.analyses.common.options import is_whole_number, layer_numbers
+from effective_attention.analyses.common.tables import name_tokens, tidy
 from effective_attention.attention.trace import Trace
 from effective_attention.attention.variants import PARTS
 from effective_attention.errors import UserError
 
 
-class Heatmap(Analysis):
-    """Table: attention, layer, head, query, key, query_token, key_token, value.
+class Heatmap(TextAnalysis):
+    """Table: attention, layer, head, query, key, value, query_token, key_token.
 
     Args:
-        context: The model and the split; with ``context.text`` that text is shown and the split not read.
-        example: Which example of the split, counted from 0.
+        example: Which example of the split, counted from 0; not read where the user wrote a text.
         layer: ``last``, ``all`` or a number.
         head: Which head, counted from 0.
     """
 
-    def __init__(self, context: Context, *, example: int = 0, layer: str | int = "last", head: int = 0) -> None:
-        super().__init__(context)
-        if not isinstance(head, int) or not 0 <= head < context.heads:
-            raise UserError(f"analysis.heatmap.head must be from 0 to {context.heads - 1}, got {head!r}")
-        check_example("analysis.heatmap.example", example, context)
-        self.example, self.head = example, head
-        self.layers = layer_numbers(layer, context.layers, "analysis.heatmap.layer")
-        self.add_sum("weights", len(PARTS), len(self.layers), context.max_length, context.max_length)
-        self.add_state("ids", torch.zeros(context.max_length, dtype=torch.long), dist_reduce_fx="sum")
-        self.add_state("length", torch.tensor(0), dist_reduce_fx="sum")
+    def __init__(self, *, example: int = 0, layer: str | int = "last", head: int = 0) -> None:
+        super().__init__(example=example)
+        self.layer = layer
+        self.head = head
 
-    def wants(self, indices: Sequence[int]) -> bool:
-        return self.context.text is None and self.example in indices
+    def setup(self, context: Context) -> Self:
+        """Check that the model has the head and the layer."""
+        super().setup(context)
+        if not is_whole_number(self.head, 0) or self.head >= context.heads:
+            raise UserError(f"analysis.heatmap.head must be from 0 to {context.heads - 1}, got {self.head!r}")
+        self.layers = layer_numbers(self.layer, context.layers, "analysis.heatmap.layer")
+        return self
 
-    def update(self, trace: Trace) -> None:
-        for row in (trace.inputs["index"] == self.example).nonzero()[:, 0].tolist():
-            weights, ids = self._matrices(trace, row)
-            size = len(ids)
-            self.weights[:, :, :size, :size], self.ids[:size] = weights, ids
-            self.length += size
-
-    def _matrices(self, trace: Trace, row: int) -> tuple[Tensor, Tensor]:
-        """(part, layer, query, key) and the token ids, without padding."""
-        places = trace.mask[row].nonzero()[:, 0]
-        matrices = [
-            [trace.layers[layer].part(part)[row, self.head][places][:, places] for layer in self.layers]
-            for part in PARTS
-        ]
-        return torch.stack([torch.stack(layers) for layers in matrices]).double(), trace.inputs["input_ids"][
-            row, places
-        ]
-
-    def compute(self) -> pd.DataFrame:
-        size = int(self.length)
-        weights, ids = self.weights[:, :, :size, :size], self.ids[:size]
-        if self.context.text is not None:
-            weights, ids = self._matrices(self.context.text, 0)
-        names = {"attention": PARTS, "layer": self.layers, "query": range(len(ids)), "key": range(len(ids))}
-        table = tidy(weights, names)
-        name_tokens(table, ids, self.context.tokenizer)
+    def look(self, trace: Trace) -> pd.DataFrame:
+        """Write the chosen head's matrices of each part as rows."""
+        matrices = [[trace.layers[layer].part(part)[0, self.head] for layer in self.layers] for part in PARTS]
+        weights = torch.stack([torch.stack(layers) for layers in matrices]).double()  # (part, layer, query, key)
+        places = range(weights.shape[-1])
+        table = tidy(weights, {"attention": PARTS, "layer": self.layers, "query": places, "key": places})
+        name_tokens(table, trace.inputs["input_ids"][0], self.context.tokenizer)
         table.insert(2, "head", self.head)
         return table

@@ -22,13 +22,17 @@ Q^T`` has the left null space of ``V R^T``.
 from __future__ import annotations
 
 import logging
+from typing import Self
 
 import pandas as pd
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from effective_attention.analyses.common.base import Analysis, Context, in_sample, mean_over, sample, tidy, whole
+from effective_attention.analyses.common.base import Context, SplitAnalysis
+from effective_attention.analyses.common.options import is_whole_number
+from effective_attention.analyses.common.samples import in_sample, sample
+from effective_attention.analyses.common.tables import mean_over, tidy
 from effective_attention.attention.decomposition import decompose
 from effective_attention.attention.trace import Layer, Trace
 from effective_attention.attributions.norms import head_blocks, output_projections
@@ -120,27 +124,34 @@ def compare_projected(
     return _stacked(parts.rank, keys, compared, projection_rank=projection_rank, effective_gap=gap / size)
 
 
-class NullSpace(Analysis):
+class NullSpace(SplitAnalysis):
     """Table: reading, layer, head, quantity, length, value, count.
 
     Args:
-        context: The model and the split.
         padded_examples: How many random examples to compare with the published protocol on; 0: none.
         projected_examples: On how many to compare ``V`` with ``T = V H``; 0: none.
     """
 
-    def __init__(self, context: Context, *, padded_examples: int = 12, projected_examples: int = 4) -> None:
-        super().__init__(context)
+    def __init__(self, *, padded_examples: int = 12, projected_examples: int = 4) -> None:
+        super().__init__()
         for name, count in {"padded_examples": padded_examples, "projected_examples": projected_examples}.items():
-            if not whole(count, 0):
+            if not is_whole_number(count, 0):
                 raise UserError(f"analysis.null_space.{name} must be 0 or more, got {count!r}")
-        self.compared, self.projected = sample(context, padded_examples), sample(context, projected_examples)
+        self.padded_examples = padded_examples
+        self.projected_examples = projected_examples
+
+    def setup(self, context: Context) -> Self:
+        """Draw the two samples, and start sums by head and by length."""
+        super().setup(context)
+        self.compared = sample(context, self.padded_examples)
+        self.projected = sample(context, self.projected_examples)
         self._factors: list[tuple[Tensor, Tensor]] | None = None  # one per layer; found when the first text comes
         heads = len(READINGS), len(QUANTITIES), context.layers, context.heads
         lengths = len(QUANTITIES), context.max_length + 1
         for name, shape in (("by_head", heads), ("by_length", lengths)):
             self.add_sum(name, *shape)
             self.add_sum(f"{name}_count", *shape)
+        return self
 
     def update(self, trace: Trace) -> None:
         chosen = in_sample(self.compared, trace)

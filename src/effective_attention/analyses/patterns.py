@@ -9,12 +9,17 @@ is removed before the split and before the picture. The net and what it was trai
 
 from __future__ import annotations
 
+from typing import Self
+
 import pandas as pd
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from effective_attention.analyses.common.base import Analysis, Context, drawn, mean_over, tidy
+from effective_attention.analyses.common.base import Context, SplitAnalysis
+from effective_attention.analyses.common.options import is_whole_number
+from effective_attention.analyses.common.samples import random_share
+from effective_attention.analyses.common.tables import mean_over, tidy
 from effective_attention.attention.trace import Trace
 from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.errors import UserError
@@ -26,26 +31,30 @@ def draw_maps(index: Int[Tensor, " batch"], context: Context, maps: int) -> Bool
     total = context.examples * context.layers * context.heads
     layers, heads = (torch.arange(count, device=index.device) for count in (context.layers, context.heads))
     number = (index[:, None, None] * context.layers + layers[:, None]) * context.heads + heads
-    return drawn(number, maps / max(1, total), context.seed)
+    return random_share(number, maps / max(1, total), context.seed)
 
 
-class Patterns(Analysis):
+class Patterns(SplitAnalysis):
     """Table 2, Fig. 4. Table: attention, layer (<NA>: all layers together), head (<NA>), pattern, value, count.
 
     ``value`` is the pattern's share of the ``count`` maps that were looked at.
 
     Args:
-        context: The model and the split.
         maps: About how many random maps to sort, of each attention.
     """
 
-    def __init__(self, context: Context, *, maps: int = 1000) -> None:
-        super().__init__(context)
-        if not isinstance(maps, int) or maps < 1:
+    def __init__(self, *, maps: int = 1000) -> None:
+        super().__init__()
+        if not is_whole_number(maps):
             raise UserError(f"analysis.patterns.maps must be a whole number, at least 1, got {maps!r}")
         self.maps = maps
         self.net = load_pattern_net()
+
+    def setup(self, context: Context) -> Self:
+        """Start counts of patterns for each attention and layer."""
+        super().setup(context)
         self.add_sum("found", len(ATTENTIONS), context.layers, len(PATTERNS))
+        return self
 
     def update(self, trace: Trace) -> None:
         chosen = draw_maps(trace.inputs["index"], self.context, self.maps)

@@ -16,19 +16,17 @@ there are no rows for cls and sep); effective attention counts by the size of it
 
 from __future__ import annotations
 
+from typing import Self
+
 import pandas as pd
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from effective_attention.analyses.common.base import Analysis, Context, tidy
-from effective_attention.analyses.common.pairs import (
-    check_pair_options,
-    counted,
-    counted_tokens,
-    even_weights,
-    pair_weights,
-)
+from effective_attention.analyses.common.base import Context, SplitAnalysis
+from effective_attention.analyses.common.options import check_pair_options
+from effective_attention.analyses.common.pairs import counted, counted_tokens, even_weights, pair_weights
+from effective_attention.analyses.common.tables import tidy
 from effective_attention.analyses.common.tokens import of_kind
 from effective_attention.attention.trace import Trace
 from effective_attention.attention.variants import ATTENTIONS
@@ -62,13 +60,12 @@ def token_tags(trace: Trace) -> Bool[Tensor, "batch key tag"]:
     return torch.nn.functional.one_hot(number, len(TAGS)).bool()
 
 
-class PosAttention(Analysis):
+class PosAttention(SplitAnalysis):
     """Table: attention, layer, head, direction (to | from), tag, value, even, count, special_tokens, convention.
 
     ``value`` and ``even`` are shares, NaN where nothing counts; ``count`` is the number of tokens with the tag.
 
     Args:
-        context: The model and the split.
         special_tokens: Whether pairs with [CLS], [SEP] or another special token count.
         convention: How effective attention's negative weights count: by ``absolute`` value, or not at all
             (``positive``).
@@ -76,14 +73,19 @@ class PosAttention(Analysis):
 
     needs_tags = True
 
-    def __init__(self, context: Context, *, special_tokens: bool = False, convention: str = "absolute") -> None:
-        super().__init__(context)
+    def __init__(self, *, special_tokens: bool = False, convention: str = "absolute") -> None:
+        super().__init__()
         check_pair_options("pos_attention", special_tokens, convention)
         self.special_tokens = special_tokens
         self.convention: Convention = convention  # type: ignore[assignment]
+
+    def setup(self, context: Context) -> Self:
+        """Start sums of weight for each head, direction and tag, for even attention, and counts of tokens."""
+        super().setup(context)
         self.add_sum("total", len(ATTENTIONS), context.layers, context.heads, len(DIRECTIONS), len(TAGS))
         self.add_sum("even", context.layers, len(DIRECTIONS), len(TAGS))
         self.add_sum("count", len(TAGS))
+        return self
 
     def update(self, trace: Trace) -> None:
         tags = token_tags(trace)

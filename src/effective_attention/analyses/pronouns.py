@@ -17,15 +17,17 @@ import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, Self
 
 import pandas as pd
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from effective_attention.analyses.attention_graph import METHODS, check_graph_options, example_graph, row_maps
-from effective_attention.analyses.common.base import Analysis, Context, tidy
+from effective_attention.analyses.attention_graph import METHODS, example_graph, row_maps
+from effective_attention.analyses.common.base import Analysis, Context
+from effective_attention.analyses.common.options import check_graph_options
+from effective_attention.analyses.common.tables import tidy
 from effective_attention.attention.trace import Trace, trace
 from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.errors import UserError
@@ -37,7 +39,7 @@ _EXAMPLE = 'text="The author talked to Sara about [MASK] book ." candidates=[his
 
 
 @dataclass(frozen=True)
-class Puzzle:
+class MaskedSentence:
     """A sentence with a gap, in the tokenizer's numbers.
 
     Attributes:
@@ -53,13 +55,13 @@ class Puzzle:
     referents: dict[str, list[int]]
 
 
-def read_puzzle(
+def read_sentence(
     tokenizer: Any, text: str, candidates: Sequence[str], referents: Sequence[str], *, max_length: int
-) -> Puzzle:
+) -> MaskedSentence:
     """Find gap, candidates and referents; the literal [MASK] is read as the tokenizer's mask token.
 
     Raises:
-        UserError: Any of them is missing, ambiguous or not to be had.
+        UserError: Any of them is missing, ambiguous or not available.
     """
     if tokenizer.mask_token is None or not tokenizer.is_fast:
         raise UserError(
@@ -77,7 +79,7 @@ def read_puzzle(
             f"text has {len(ids)} tokens, more than data.max_length={max_length}; shorten it, or raise that"
         )
     mask = ids.index(tokenizer.mask_token_id)
-    return Puzzle(
+    return MaskedSentence(
         {name: torch.tensor([values]) for name, values in encoded.items()},
         mask,
         _entries(tokenizer, text, ids, mask, candidates),
@@ -114,13 +116,13 @@ def _sub_tokens(name: str, text: str, offsets: Sequence[tuple[int, int]], mask_t
 
 
 def attention_to_referents(
-    seen: Trace, puzzle: Puzzle, *, residual: float = RESIDUAL, convention: Convention = "absolute"
+    seen: Trace, sentence: MaskedSentence, *, residual: float = RESIDUAL, convention: Convention = "absolute"
 ) -> Float[Tensor, "attention method layer referent"]:
     """What [MASK] gives to each referent."""
     graphs = example_graph(seen, 0, convention)
-    maps = [row_maps(graph, puzzle.mask, residual=residual) for graph in graphs]
+    maps = [row_maps(graph, sentence.mask, residual=residual) for graph in graphs]
     rows = torch.stack([torch.stack([each[method] for method in METHODS]) for each in maps])
-    return torch.stack([rows[..., places].sum(dim=-1) for places in puzzle.referents.values()], dim=-1)
+    return torch.stack([rows[..., places].sum(dim=-1) for places in sentence.referents.values()], dim=-1)
 
 
 class Pronouns(Analysis):
@@ -130,7 +132,6 @@ class Pronouns(Analysis):
     neither attention nor method nor layer.
 
     Args:
-        context: Its ``masked_lm`` and tokenizer are used, the split is not read.
         text: A text with one [MASK].
         candidates: Words that may fill the gap, one vocabulary entry each.
         referents: Words of the text, found whatever their case.
@@ -140,54 +141,56 @@ class Pronouns(Analysis):
         text_pair: Not for this analysis.
     """
 
-    streams: ClassVar[bool] = False
-
     def __init__(
         self,
-        context: Context,
         *,
         text: object = None,
         candidates: object = None,
         referents: object = None,
-        residual: object = RESIDUAL,
-        convention: object = "absolute",
+        residual: float = RESIDUAL,
+        convention: str = "absolute",
         text_pair: object = None,
     ) -> None:
-        super().__init__(context)
         check_graph_options("pronouns", residual, convention)
         if text is None or not str(text).strip():
             raise UserError(f"analysis pronouns needs a text; for example: {_EXAMPLE}")
         if text_pair is not None:
             raise UserError("analysis pronouns reads one text, text_pair is given too; put both sentences into text")
-        if context.masked_lm is None:
-            raise UserError("analysis pronouns needs a masked language model; run it with evaluate.py")
-        self.text, self.residual, self.convention = str(text).strip(), residual, convention
-        words = [_words("candidates", candidates), _words("referents", referents)]
-        self.puzzle = read_puzzle(context.tokenizer, self.text, *words, max_length=context.max_length)
-        context.masked_lm()  # a model without such a head is refused now, not after everything else has run
+        self.text = str(text).strip()
+        self.candidates = _words("candidates", candidates)
+        self.referents = _words("referents", referents)
+        self.residual = residual
+        self.convention: Convention = convention  # type: ignore[assignment]
 
-    def update(self, trace: Trace) -> None:
-        """Nothing: the text is all there is."""
+    def setup(self, context: Context) -> Self:
+        """Find the gap, the candidates and the referents; refuse a model without a masked-language-model head."""
+        super().setup(context)
+        if context.models.masked_lm is None:
+            raise UserError("analysis pronouns needs a masked language model; run it with evaluate.py")
+        words = (self.candidates, self.referents)
+        self.sentence = read_sentence(context.tokenizer, self.text, *words, max_length=context.max_length)
+        context.models.masked_lm()  # refused now, not after everything else has run
+        return self
 
     def compute(self) -> pd.DataFrame:
         seen = self._trace()
-        weights = attention_to_referents(seen, self.puzzle, residual=self.residual, convention=self.convention)  # type: ignore[arg-type]
+        weights = attention_to_referents(seen, self.sentence, residual=self.residual, convention=self.convention)
         axes = {
             "attention": ATTENTIONS,
             "method": METHODS,
             "layer": range(weights.shape[2]),
-            "name": list(self.puzzle.referents),
+            "name": list(self.sentence.referents),
         }
-        chances = seen.logits[0, self.puzzle.mask].double().softmax(dim=-1)[list(self.puzzle.candidates.values())]
+        chances = seen.logits[0, self.sentence.mask].double().softmax(dim=-1)[list(self.sentence.candidates.values())]
         both = torch.stack([chances, chances / chances.sum()])
-        names = {"quantity": ["probability", "relative_probability"], "name": list(self.puzzle.candidates)}
+        names = {"quantity": ["probability", "relative_probability"], "name": list(self.sentence.candidates)}
         table = pd.concat([tidy(both, names), tidy(weights, axes).assign(quantity="attention")], ignore_index=True)
         table = table.astype({"layer": "Int64"})[["attention", "method", "layer", "name", "quantity", "value"]]
         return table.assign(text=self.text, convention=self.convention, reading="exact", checkpoint="")
 
     def _trace(self) -> Trace:
         try:
-            return trace(self.context.masked_lm(), self.puzzle.inputs)  # type: ignore[misc]
+            return trace(self.context.models.masked_lm(), self.sentence.inputs)  # type: ignore[misc]
         except ValueError as error:
             raise UserError(f"analysis pronouns: {error}") from error
 

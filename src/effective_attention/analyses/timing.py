@@ -1,6 +1,6 @@
 """What does effective attention cost? Sun & Marasovic (2021), Table 3: evaluation time with each attention, per task.
 
-The times are those that testing has measured (``comparison.compare_attentions``): nothing is run for this table.
+The times are those that testing has measured (``run.testing``): nothing is run for this table.
 """
 
 from __future__ import annotations
@@ -8,19 +8,13 @@ from __future__ import annotations
 import pandas as pd
 
 from effective_attention.analyses.common.base import Analysis
-from effective_attention.attention.trace import Trace
 
 
 class Timing(Analysis):
     """Table 3. Table: attention, seconds, examples_per_second, ratio to standard."""
 
-    streams = False
-
-    def update(self, trace: Trace) -> None:
-        """Nothing to learn from a trace."""
-
     def compute(self) -> pd.DataFrame:
-        metrics = self.context.metrics
+        metrics = self.context.facts
         kinds = [name.split("/")[1] for name in metrics if name.startswith("test/") and name.endswith("/seconds")]
         rows = [
             {

@@ -13,13 +13,15 @@ row sum to 1 over the types, effective ones need not.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Self
 
 import pandas as pd
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from effective_attention.analyses.common.base import Analysis, Context, mean_over, tidy
+from effective_attention.analyses.common.base import Context, SplitAnalysis
+from effective_attention.analyses.common.tables import mean_over, tidy
 from effective_attention.analyses.common.tokens import of_kind
 from effective_attention.attention.trace import Layer, Trace
 from effective_attention.attention.variants import ATTENTIONS
@@ -54,17 +56,19 @@ def type_profile(
     return share[:, None] @ on_types
 
 
-class TokenTypeProfile(Analysis):
+class TokenTypeProfile(SplitAnalysis):
     """Table: attention, layer, head, source, target, value, share, count (examples that have queries of the source)."""
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
+    def setup(self, context: Context) -> Self:
+        """Find periods and commas in the vocabulary, and start sums for each head, source and target."""
+        super().setup(context)
         if context.tokenizer is None:
             raise UserError("analysis token_type_profile needs a tokenizer, to find periods and commas")
         self.marks = torch.tensor(period_and_comma_ids(context.tokenizer.get_vocab()), dtype=torch.long)
         self.add_sum("total", len(ATTENTIONS), context.layers, context.heads, len(SOURCES), len(TARGETS))
         self.add_sum("even", context.layers, len(SOURCES), len(TARGETS))
         self.add_sum("count", len(SOURCES))
+        return self
 
     def update(self, trace: Trace) -> None:
         types = self._types(trace)  # (batch, key, type)

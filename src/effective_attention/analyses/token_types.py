@@ -16,19 +16,24 @@ Deviation: the paper does not say whether proper nouns are nouns and auxiliaries
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Self
 
 import pandas as pd
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from effective_attention.analyses.common.base import Analysis, Context, layer_numbers, mean_over, tidy
+from effective_attention.analyses.common.base import Context, SplitAnalysis
+from effective_attention.analyses.common.options import layer_numbers
+from effective_attention.analyses.common.tables import mean_over, tidy
 from effective_attention.analyses.common.tokens import check_tags, of_kind, with_tag
 from effective_attention.attention.trace import Trace
 from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.errors import UserError
 
 STATISTICS = ("largest", "mean", "lift")
+WORDS = {"noun": ("NOUN", "PROPN"), "pronoun": ("PRON",), "verb": ("VERB", "AUX")}
+"""Types of words, each with its universal parts of speech."""
 
 
 def weights_by_type(
@@ -43,26 +48,32 @@ def weights_by_type(
     return torch.where(count[:, None] > 0, statistics, 0)
 
 
-class TokenTypes(Analysis):
+class TokenTypes(SplitAnalysis):
     """Fig. 1. Table: attention, layer, head, token_type, statistic, value, count.
 
     Args:
-        context: The model and the split.
         layer: ``last``, ``all`` or a number.
         words: Token types that need a tagger, each with its universal parts of speech.
     """
 
     needs_tags = True
 
-    def __init__(self, context: Context, *, layer: str | int = "last", words: Mapping[str, Sequence[str]]) -> None:
-        super().__init__(context)
+    def __init__(self, *, layer: str | int = "last", words: Mapping[str, Sequence[str]] = WORDS) -> None:
+        super().__init__()
         for name, tags in words.items():
             check_tags(tags, f"analysis.token_types.words.{name}")
+        self.layer = layer
         self.words = {name: list(tags) for name, tags in words.items()}
         self.types = (*self.words, "sep", "cls", "punctuation")
-        self.layers = layer_numbers(layer, context.layers, "analysis.token_types.layer")
-        self.add_sum("total", len(ATTENTIONS), len(self.layers), len(STATISTICS), context.heads, len(self.types))
+
+    def setup(self, context: Context) -> Self:
+        """Start sums for each chosen layer, statistic, head and type."""
+        super().setup(context)
+        self.layers = layer_numbers(self.layer, context.layers, "analysis.token_types.layer")
+        shape = (len(ATTENTIONS), len(self.layers), len(STATISTICS), context.heads, len(self.types))
+        self.add_sum("total", *shape)
         self.add_sum("count", len(self.types))
+        return self
 
     def update(self, trace: Trace) -> None:
         types = torch.stack([self._tokens(trace, name) for name in self.types], dim=1)  # (batch, type, key)

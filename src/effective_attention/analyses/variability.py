@@ -19,14 +19,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Self
 
 import pandas as pd
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from effective_attention.analyses.common.base import Analysis, Context, check_limit, in_sample, sample, tidy, whole
-from effective_attention.analyses.common.pairs import check_pair_options, counted_tokens
+from effective_attention.analyses.common.base import Context, SplitAnalysis
+from effective_attention.analyses.common.options import check_limit, check_pair_options, is_whole_number
+from effective_attention.analyses.common.pairs import counted_tokens
+from effective_attention.analyses.common.samples import in_sample, sample
+from effective_attention.analyses.common.tables import tidy
 from effective_attention.attention.trace import Trace
 from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.errors import UserError
@@ -56,13 +60,12 @@ def variability(
     return deviation / (2 * weights.abs().sum(dim=(0, -2, -1)))
 
 
-class Variability(Analysis):
+class Variability(SplitAnalysis):
     """Table: attention, layer, head, value, examples, positions, special_tokens.
 
     ``value`` is from 0 to 1, NaN where no two examples have the same pair; ``examples`` is how many were compared.
 
     Args:
-        context: The model and the split.
         examples: Size of the random sample of the split that is compared; None: all.
         positions: How many tokens from the start of an example are looked at.
         special_tokens: Whether pairs with [CLS], [SEP] or another special token count.
@@ -71,22 +74,27 @@ class Variability(Analysis):
     weights: Tensor
     there: Tensor
 
-    def __init__(
-        self, context: Context, *, examples: int | None = 1000, positions: int = 10, special_tokens: bool = False
-    ) -> None:
-        super().__init__(context)
+    def __init__(self, *, examples: int | None = 1000, positions: int = 10, special_tokens: bool = False) -> None:
+        super().__init__()
         check_pair_options("variability", special_tokens)
         check_limit("analysis.variability.examples", examples)
-        if not whole(positions, 2):
+        if not is_whole_number(positions, 2):
             raise UserError(f"analysis.variability.positions must be a whole number, at least 2, got {positions!r}")
-        self.positions, self.special_tokens = positions, special_tokens
-        self.chosen = sample(context, examples)
+        self.examples = examples
+        self.positions = positions
+        self.special_tokens = special_tokens
+
+    def setup(self, context: Context) -> Self:
+        """Draw the sample, and make room for the corners of its matrices."""
+        super().setup(context)
+        self.chosen = sample(context, self.examples)
         self.slot = self.chosen.cumsum(dim=0) - 1  # where each chosen example is kept
-        size, kept = min(positions, context.max_length), int(self.chosen.sum())
+        size, kept = min(self.positions, context.max_length), int(self.chosen.sum())
         shape = (kept, len(ATTENTIONS), context.layers, context.heads, size, size)
         _check_size(shape)
         self.add_state("weights", torch.zeros(shape), dist_reduce_fx="sum")
         self.add_state("there", torch.zeros(kept, size), dist_reduce_fx="sum")
+        return self
 
     def wants(self, indices: Sequence[int]) -> bool:
         return bool(self.chosen[list(indices)].any())

@@ -62,6 +62,16 @@ class Decomposition:
         """The part that cannot reach the output: ``null @ value`` is 0 in the exact reading."""
         return self.attention - self.effective
 
+    def example(self, row: int, places: Int[Tensor, " place"]) -> Decomposition:
+        """Cut out one example of a batch and some of its tokens, which are both queries and keys."""
+        own = slice(row, row + 1)
+        return Decomposition(
+            self.attention[own][:, :, places][..., places],
+            self.value[own][:, :, places],
+            self.effective[own][:, :, places][..., places],
+            self.rank[own],
+        )
+
     def output_change(self, queries: Bool[Tensor, "batch query"] | None = None) -> Float[Tensor, "batch head"]:
         """``||A_effective V - A V|| / ||A V||`` per head, over the chosen queries (all by default).
 

@@ -75,6 +75,47 @@ class Layer:
 
 
 @dataclass(frozen=True, eq=False)
+class _CutLayer(Layer):
+    """One example of a layer; its parts are cut out of the whole layer's, which are split once for all examples.
+
+    Attributes:
+        whole: The layer of the batch.
+        place: The example's row of the batch, and its real tokens.
+    """
+
+    whole: Layer | None = None
+    place: tuple[int, Tensor] | None = None
+
+    @classmethod
+    def out_of(cls, layer: Layer, row: int, places: Tensor) -> Layer:
+        """Cut one example's real tokens out of a layer."""
+        visible = layer.visible
+        if visible is not None:
+            visible = visible.expand(len(layer.attention), *visible.shape[1:])[row : row + 1][..., places]
+            visible = visible if visible.shape[2] == 1 else visible[:, :, places]
+        own, keys = slice(row, row + 1), {name: getattr(layer, name) for name in ("query", "key")}
+        return cls(
+            layer.attention[own][:, :, places][..., places],
+            layer.value[own][:, :, places],
+            visible,
+            layer.reading,
+            **{name: None if part is None else part[own][:, :, places] for name, part in keys.items()},
+            scaling=layer.scaling,
+            whole=layer,
+            place=(row, places),
+        )
+
+    @cached_property
+    def exact(self) -> Decomposition:
+        """Cut the split of the whole layer."""
+        return self.whole.exact.example(*self.place)  # type: ignore[union-attr, misc]
+
+    @cached_property
+    def _parts(self) -> Decomposition:
+        return self.whole._parts.example(*self.place)  # type: ignore[union-attr, misc]
+
+
+@dataclass(frozen=True, eq=False)
 class Trace:
     """A batch and what the model did with it.
 
@@ -111,6 +152,26 @@ class Trace:
         """The same batch in the pretrained model this one started from; None where there is none."""
         make = self.more.get("reference")
         return None if make is None else make()
+
+    def example(self, row: int) -> Trace:
+        """Cut one example out of the batch, without its padding; what has been split is cut too, not split again."""
+        places = self.mask[row].nonzero()[:, 0]
+        if len(self.mask) == 1 and len(places) == self.mask.shape[1]:
+            return self
+        own = slice(row, row + 1)
+        size = self.mask.shape[1:]
+
+        def cut(value: Tensor) -> Tensor:
+            return value[own][:, places] if value.shape[1:2] == size else value[own]
+
+        return Trace(
+            self.model,
+            {name: cut(value) for name, value in self.inputs.items()},
+            tuple(_CutLayer.out_of(layer, row, places) for layer in self.layers),
+            tuple(cut(hidden) for hidden in self.hidden),
+            self.logits[own],
+            {name: cut(value) for name, value in self.tokens.items()},
+        )
 
     def at_full_length(self, chosen: Bool[Tensor, batch]) -> Trace:
         """Some of the examples again, padded to the maximum length: what the published protocol is defined on."""
@@ -149,6 +210,14 @@ def trace(
         output = model(**for_model(inputs), output_hidden_states=True)
     logits = output.get("logits", output.get("last_hidden_state"))
     return Trace(model, inputs, tuple(layers), tuple(output.hidden_states), logits, tokens or {}, more or {})
+
+
+def one_text(trace: Trace, row: int) -> dict[str, Tensor]:
+    """Return the inputs of one text of a batch without its companions and its padding, as a batch of one."""
+    real = trace.mask[row]
+    inputs = {name: value[row : row + 1] for name, value in for_model(trace.inputs).items()}
+    inputs = {name: value[:, real] if value.shape[1:2] == real.shape else value for name, value in inputs.items()}
+    return {name: value.clone() if value.is_inference() else value for name, value in inputs.items()}
 
 
 def for_model(inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:

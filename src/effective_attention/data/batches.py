@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
@@ -109,7 +110,8 @@ def collate(
     """
     lengths = split.encoded.lengths[list(indices)]
     width = int(lengths.max()) if width is None else width
-    ids = np.full((len(indices), width), tokenizer.pad_token_id, dtype=np.int64)
+    padding = 0 if tokenizer.pad_token_id is None else tokenizer.pad_token_id  # a text alone needs none
+    ids = np.full((len(indices), width), padding, dtype=np.int64)
     types = np.zeros_like(ids)
     for row, index in enumerate(indices):
         tokens, segments = split.encoded.row(index)
@@ -126,3 +128,42 @@ def collate(
     if "token_type_ids" in tokenizer.model_input_names:
         batch["token_type_ids"] = torch.from_numpy(types)
     return batch
+
+
+class Batches(Protocol):
+    """How examples become batches: what analyses need of a data module, be it Lightning's or ``TextBatches``."""
+
+    tokenizer: Tokenizer
+    batch_size: int
+    max_length: int
+
+    @property
+    def token_cache(self) -> Path | None:
+        """Return where token ids, annotations and finished parts of long work are kept; None: nowhere."""
+
+    def collate(self, split: EncodedSplit, indices: Sequence[int], *, padding: Padding | None = None) -> Batch:
+        """Make a batch of some examples."""
+
+
+@dataclass
+class TextBatches:
+    """Batches of texts without Lightning.
+
+    Attributes:
+        tokenizer: The model's.
+        batch_size: Examples a batch.
+        max_length: Longer inputs have been cut.
+        token_cache: As in ``Batches``.
+        scores: Whether labels are numbers, not classes.
+    """
+
+    tokenizer: Tokenizer
+    batch_size: int
+    max_length: int
+    token_cache: Path | None = None
+    scores: bool = False
+
+    def collate(self, split: EncodedSplit, indices: Sequence[int], *, padding: Padding | None = None) -> Batch:
+        """Make a batch of some examples, padded to the longest of them or, if asked, to the maximum."""
+        width = self.max_length if padding == "max_length" else None
+        return collate(split, indices, self.tokenizer, width=width, scores=self.scores)

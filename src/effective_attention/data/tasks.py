@@ -5,6 +5,7 @@ The files ``conf/task/*.yaml`` are the registry; nothing here knows a task by na
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -110,14 +111,19 @@ class Task:
 
     def build_metrics(self) -> MetricCollection:
         """Fresh metrics, so that two evaluations never share a state."""
-        from hydra.utils import instantiate
         from torchmetrics import MetricCollection
 
-        return MetricCollection({name: instantiate(config) for name, config in self.metrics.items()})
+        return MetricCollection({name: _metric(config) for name, config in self.metrics.items()})
 
     def to_dict(self) -> dict[str, Any]:
         """The task as lists, dicts, strings and numbers only, fit for JSON and for a ``weights_only`` checkpoint."""
         return {name: _primitive(value) for name, value in asdict(self).items()}
+
+
+def _metric(config: Mapping[str, Any]) -> Any:
+    """Build what a flat ``_target_`` config names, as Hydra would, without loading Hydra."""
+    options = {name: value for name, value in config.items() if name != "_target_"}
+    return pkgutil.resolve_name(config["_target_"])(**options)
 
 
 def _primitive(value: Any) -> Any:

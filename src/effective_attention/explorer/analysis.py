@@ -3,35 +3,49 @@
 Vig (2019), "A multiscale visualization of attention in the transformer model": attention-head view, model view and
 neuron view; Vig & Belinkov (2019) use them to find and show their heads. Ours has effective and null attention beside
 standard attention, and a second model or text beside the first. What the page shows is put together here;
-``results.explorer`` makes it one HTML file.
+``explorer.page`` makes it one HTML file.
 
 The text is one of the split, or the user's own. It is run through the model on its own, whichever batch it is in.
 """
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import pandas as pd
 from transformers import PreTrainedModel
 
-from effective_attention.analyses.common.base import Analysis, Context, check_example
-from effective_attention.attention.trace import Trace, trace
+from effective_attention.analyses.common.base import Context, TextAnalysis
+from effective_attention.analyses.common.options import check_flag
+from effective_attention.analyses.common.schema import Column, Schema
+from effective_attention.attention.trace import Trace, one_text, trace
 from effective_attention.errors import UserError
 from effective_attention.explorer.explore import trace_texts
 from effective_attention.explorer.page import build_page
 from effective_attention.explorer.sides import Prediction, Side, prediction_of, side_of
+from effective_attention.processes import gather
 
 PRETRAINED = "pretrained"
+SCHEMA = Schema(
+    (
+        Column("side", "0, or 1 for what it is compared with", "whole", low=0, high=1, key=True),
+        Column("name", "what the side is called; empty where there is one", "name", missing=True),
+        Column("model", "whose attention is shown", "name"),
+        Column("checkpoint", "where its weights come from; empty: not from a checkpoint", "name"),
+        Column("layers", "of the model", "whole", low=1),
+        Column("heads", "of a layer", "whole", low=1),
+        Column("tokens", "of the text", "whole", low=1),
+        Column("label", "what may be predicted; empty where nothing is", "name", key=True, missing=True),
+        Column("value", "probability of the label, or the score"),
+    )
+)
 
 
-class Explorer(Analysis):
+class ExplorerPage(TextAnalysis):
     """Table: side, name, model, checkpoint, layers, heads, tokens, label, value (its probability, or the score).
 
     Args:
-        context: The model and the split; with ``context.text`` that text is shown.
-        example: Which example of the split, counted from 0.
+        example: Which example of the split, counted from 0; not read where the user wrote a text.
         beside: To compare with: ``pretrained`` for the model as it was before finetuning, or a run directory or .ckpt
             file; None: nothing.
         beside_text: To compare with: the same model on another text.
@@ -39,36 +53,47 @@ class Explorer(Analysis):
         neurons: Whether queries and keys go into the page, for its neuron view.
     """
 
-    streams = False
+    schema = SCHEMA
+
+    @classmethod
+    def analysis_name(cls) -> str:
+        """Return the name that configs and the page have."""
+        return "explorer"
 
     def __init__(
         self,
-        context: Context,
         *,
         example: int = 0,
         beside: object = None,
         beside_text: object = None,
         beside_text_pair: object = None,
-        neurons: object = True,
+        neurons: bool = True,
     ) -> None:
-        super().__init__(context)
-        check_example("analysis.explorer.example", example, context)
-        _check_texts(context, beside_text, beside_text_pair)
-        if not isinstance(neurons, bool):
-            raise UserError(f"analysis.explorer.neurons must be true or false, got {neurons!r}")
+        super().__init__(example=example)
+        _check_texts(beside_text, beside_text_pair)
+        check_flag("analysis.explorer.neurons", neurons)
         if beside is not None and beside_text is not None:
             raise UserError(
                 "analysis.explorer.beside and analysis.explorer.beside_text exclude each other; leave one of them out"
             )
-        if beside is not None:
-            _check_beside(context, beside)
-        self.example, self.beside, self.neurons = example, beside, neurons
+        self.beside = beside
+        self.neurons = neurons
         self.other_texts = tuple(str(text) for text in (beside_text, beside_text_pair) if text is not None)
+        self.sides: list[Side] = []
 
-    def update(self, trace: Trace) -> None:
-        """Nothing to learn from a batch."""
+    def setup(self, context: Context) -> Self:
+        """Check that there is something to show, and to compare with."""
+        super().setup(context)
+        if context.text is not None and not context.text.texts[0].strip():
+            raise UserError("text is empty; add text=<some words>, or leave it out to see an example of the split")
+        if self.beside is not None:
+            _check_beside(context, self.beside)
+        self.sides = []
+        return self
 
-    def compute(self) -> pd.DataFrame:
+    def look(self, trace: Trace) -> pd.DataFrame:
+        """Put together what the page shows: one side, or two to compare."""
+        self.sides = self._make_sides(trace)
         rows = [
             {
                 "side": number,
@@ -86,43 +111,47 @@ class Explorer(Analysis):
         ]
         return pd.DataFrame(rows)
 
-    def page(self) -> str:
-        return build_page(
-            self.sides, title=f"Attention of {' and '.join(dict.fromkeys(side.model for side in self.sides))}"
-        )
+    def compute(self) -> pd.DataFrame:
+        """Bring table and sides to every process, of which one will be asked for the page."""
+        table = super().compute()
+        self.sides = next(sides for sides in gather(self.sides) if sides)
+        return table
 
-    @cached_property
-    def sides(self) -> list[Side]:
-        """What the page shows: one, or two to compare."""
+    def page(self) -> str:
+        """Build the page of the sides."""
+        models = dict.fromkeys(side.model for side in self.sides)
+        return build_page(self.sides, title=f"Attention of {' and '.join(models)}")
+
+    def _make_sides(self, cut: Trace) -> list[Side]:
         context = self.context
-        seen, texts = self._shown()
-        facts = {"model": context.metrics.get("run/model", ""), "checkpoint": context.metrics.get("run/checkpoint")}
-        first = self._side(
-            seen, texts, prediction=self._learnt(seen), name=self._own_name(facts["checkpoint"]), **facts
-        )
+        seen = cut if cut.layers[0].reading == "padded" else trace(cut.model, one_text(cut, 0))  # without companions
+        texts = self._texts()
+        facts = {"model": context.facts.get("run/model", ""), "checkpoint": context.facts.get("run/checkpoint")}
+        name = self._own_name(facts["checkpoint"])
+        first = self._side(seen, texts, prediction=self._learnt(seen), name=name, **facts)
         if self.other_texts:
             return [first, self._on_other_text(seen, **facts)]
         if self.beside is None:
             return [first]
-        return [
-            first,
-            self._in_pretrained(seen, texts, **facts) if self.beside == PRETRAINED else self._in_run(seen, texts),
-        ]
+        if self.beside == PRETRAINED:
+            return [first, self._in_pretrained(seen, texts, **facts)]
+        return [first, self._in_run(seen, texts)]
 
-    def _shown(self) -> tuple[Trace, tuple[str, ...]]:
+    def _texts(self) -> tuple[str, ...]:
+        """Return what was tokenised."""
         context = self.context
         if context.text is not None:
-            return context.text, context.texts or ()
-        if context.example_trace is None or context.example_texts is None:
-            raise ValueError("the explorer wants a context with example_trace and example_texts, or with text")
-        return context.example_trace(self.example), context.example_texts(self.example)
+            return context.text.texts
+        if context.split.texts is None:
+            raise ValueError("the explorer wants to know the split's texts (SplitFacts.texts)")
+        return context.split.texts(self.example)
 
     def _own_name(self, checkpoint: str | None) -> str:
         if self.other_texts:
             return "first text"
         if self.beside is None:
             return ""
-        finetuned = self.context.reference is not None
+        finetuned = self.context.models.pretrained is not None
         return checkpoint if checkpoint and self.beside != PRETRAINED else "finetuned" if finetuned else PRETRAINED
 
     def _side(self, seen: Trace, texts: tuple[str, ...], **facts: Any) -> Side:
@@ -136,9 +165,9 @@ class Explorer(Analysis):
 
     def _in_pretrained(self, seen: Trace, texts: tuple[str, ...], **facts: Any) -> Side:
         """Its classification head is random: no prediction."""
-        load = self.context.reference
+        load = self.context.models.pretrained
         if load is None:
-            raise ValueError("the explorer wants a context with reference")
+            raise ValueError("the explorer wants the pretrained model (OtherModels.pretrained)")
         other = trace(load().to(seen.model.device), seen.inputs, reading=seen.layers[0].reading)
         return self._side(other, texts, **{**facts, "checkpoint": None, "name": PRETRAINED})
 
@@ -161,7 +190,7 @@ class Explorer(Analysis):
 
     def _learnt(self, seen: Trace) -> Prediction | None:
         """A pretrained model's classification head is random, and its answer worth nothing."""
-        return None if self.context.reference is None else self._prediction(seen)
+        return None if self.context.models.pretrained is None else self._prediction(seen)
 
     def _prediction(self, seen: Trace) -> Prediction | None:
         task = self.context.task
@@ -176,9 +205,7 @@ def _answers(prediction: Prediction | None) -> list[tuple[str, float]]:
     return [(label, chance) for label, chance in prediction["probabilities"]]
 
 
-def _check_texts(context: Context, beside_text: Any, beside_text_pair: Any) -> None:
-    if context.texts is not None and not context.texts[0].strip():
-        raise UserError("text is empty; add text=<some words>, or leave it out to see an example of the split")
+def _check_texts(beside_text: Any, beside_text_pair: Any) -> None:
     for option, text in (("beside_text", beside_text), ("beside_text_pair", beside_text_pair)):
         if text is not None and (not isinstance(text, str) or not text.strip()):
             raise UserError(
@@ -190,7 +217,7 @@ def _check_texts(context: Context, beside_text: Any, beside_text_pair: Any) -> N
 
 def _check_beside(context: Context, beside: Any) -> None:
     if beside == PRETRAINED:
-        if context.reference is None:
+        if context.models.pretrained is None:
             raise UserError("analysis.explorer.beside=pretrained: this is the pretrained model; add checkpoint=<run>")
     elif not isinstance(beside, str):
         raise UserError(f"analysis.explorer.beside must be pretrained, a run directory or a .ckpt file, got {beside!r}")

@@ -16,6 +16,7 @@ from typing import Any
 
 from transformers import PreTrainedModel
 
+from effective_attention.analyses.common.analyse import longest_input
 from effective_attention.attention.decomposition import Reading
 from effective_attention.attention.trace import Trace, trace
 from effective_attention.explorer.page import build_page
@@ -118,7 +119,7 @@ def trace_texts(
         max_length: Of tokens; None: as many as the model can take.
         reading: ``padded`` pads to ``max_length``.
     """
-    longest = max_length or _longest(model, tokenizer)
+    longest = max_length or longest_input(model, tokenizer)
     encoded = tokenizer(*texts, return_tensors="pt", verbose=False)
     if longest is not None and encoded["input_ids"].shape[1] > longest:
         log.warning("the text has %d tokens and is cut at %d", encoded["input_ids"].shape[1], longest)
@@ -142,16 +143,6 @@ def _sequence_numbers(encoded: Any, texts: int) -> list[int] | None:
         last = last if number is None else number
         numbers.append(last)
     return numbers
-
-
-def _longest(model: PreTrainedModel, tokenizer: Any) -> int | None:
-    """How many tokens the model can take; None: it does not say."""
-    positions = getattr(model.config, "max_position_embeddings", None)
-    if positions is None:
-        return None
-    embeddings = getattr(model.base_model, "embeddings", None)
-    unused = getattr(embeddings, "padding_idx", None)  # RoBERTa counts positions from after that of padding
-    return min(int(positions) - (0 if unused is None else unused + 1), int(tokenizer.model_max_length))
 
 
 def _check(*models: Any) -> None:

@@ -1,11 +1,12 @@
-"""The last step of both commands: put the chosen questions to the model, and write down what it answered.
+"""The last step of both commands: run the chosen analyses on the model, and write down what they found.
 
-``Inquiry`` is prepared, and with it every option checked, before anything runs; ``Findings`` are the tables, the
-figures drawn from them, and the report.
+``PlannedAnalyses`` are prepared, and with them every option checked, before anything runs; ``AnalysisResults`` are the
+tables, the figures drawn from them, and the report.
 """
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -15,14 +16,16 @@ from typing import Any, get_args
 
 import pandas as pd
 import torch
+from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 from omegaconf import DictConfig
 from transformers import PreTrainedModel
 
-from effective_attention.analyses.common.base import Analysis, Context
-from effective_attention.analyses.common.run import Factory, Subject, Tables, analyse, describe
+from effective_attention.analyses.common.base import Analysis, OtherModels, UserText
+from effective_attention.analyses.common.run import Tables, run_analyses
+from effective_attention.analyses.common.subject import Subject
 from effective_attention.attention.decomposition import Reading
-from effective_attention.attention.trace import Trace, trace
+from effective_attention.attention.trace import trace
 from effective_attention.data.annotation.tagging import Annotated, Tagger, annotate
 from effective_attention.errors import UserError
 from effective_attention.io import write_table, write_text
@@ -35,36 +38,34 @@ GOLD = "gold"
 
 
 @dataclass
-class Inquiry:
-    """The questions to ask of a run's model: analyses, a tagger, perhaps a text of the user's."""
+class PlannedAnalyses:
+    """The analyses to run on a run's model, a tagger, and perhaps a text of the user's."""
 
     run: Run
-    factories: dict[str, Factory]
+    chosen: dict[str, Analysis]
     tagger: Tagger | None
     reading: Reading = "exact"
     text: tuple[str, ...] | None = None
 
     @classmethod
-    def prepare(cls, cfg: DictConfig, run: Run) -> Inquiry:
-        """Everything a wrong option or a missing model can break."""
-        chosen = _answerable(dict(instantiate(cfg.analysis)) if cfg.analysis else {}, has_labels=run.task.has_labels)
-        factories = _comparable(chosen, finetuned=is_finetuned(run))
+    def plan(cls, cfg: DictConfig, run: Run) -> PlannedAnalyses:
+        """Build everything a wrong option or a missing model can break."""
+        chosen = _answerable(_instances(cfg.analysis), has_labels=run.task.has_labels)
+        chosen = _comparable(chosen, finetuned=is_finetuned(run))
         texts = [text for text in (cfg.get("text"), cfg.get("text_pair")) if text is not None]
         if cfg.get("text_pair") is not None and cfg.get("text") is None:
             raise UserError("text_pair is given without text; add text=<the first text>")
-        needs_tags = any(_class_of(factory).needs_tags for factory in factories.values())
         if cfg.reading not in get_args(Reading):
             raise UserError(f"reading must be one of {', '.join(get_args(Reading))}, got {cfg.reading!r}")
-        tagger = _tagger(cfg, run) if needs_tags else None
-        inquiry = cls(run, factories, tagger, cfg.reading, tuple(texts) or None)
-        if factories:
-            inquiry.analyses(
-                inquiry.subject(torch.device("cpu")), {}
-            )  # thrown away: what matters is whether it can be built
-        return inquiry
+        tagger = _tagger(cfg, run) if any(analysis.needs_tags for analysis in chosen.values()) else None
+        planned = cls(run, chosen, tagger, cfg.reading, tuple(texts) or None)
+        if chosen:
+            planned.set_up(planned.subject(torch.device("cpu")), {})  # thrown away: what matters is whether it works
+        return planned
 
     @cached_property
     def annotated(self) -> Annotated:
+        """Return what the split's tokens are."""
         data = self.run.datamodule
         examples = data.split(data.eval_split).examples
         options: dict[str, Any] = {"progress": True, "gold": examples.words}
@@ -72,82 +73,74 @@ class Inquiry:
 
     @cached_property
     def reference(self) -> PreTrainedModel | None:
-        """The pretrained start, if some analysis needs it for every example."""
-        wanted = any(_class_of(factory).needs_reference for factory in self.factories.values())
+        """Return the pretrained start, if some analysis needs it for every example."""
+        wanted = any(analysis.needs_reference for analysis in self.chosen.values())
         return self.pretrained if wanted else None
 
     @cached_property
     def pretrained(self) -> PreTrainedModel:
-        """The pretrained start; loaded when it is first asked for."""
+        """Load the pretrained start, when it is first asked for."""
         return self.run.pretrained_start()
 
     @cached_property
     def masked_lm(self) -> PreTrainedModel:
-        """The encoder as a masked language model, not finetuned; loaded when an analysis first asks."""
+        """Load the encoder as a masked language model, not finetuned, when an analysis first asks."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.run.classifier.origin["seed"])  # of a random encoder
             return self.run.encoder.masked_lm()
 
     def subject(self, device: torch.device) -> Subject:
-        data, model = self.run.datamodule, self.run.classifier.model
+        """Bring model and examples together on a device."""
+        data = self.run.datamodule
+        model = self.run.classifier.model
         for part in (model, self.reference):
             if part is not None:
                 part.to(device)
-        return Subject(model, self.reference, data, data.split(data.eval_split), self.annotated, device, self.reading)
+        split = data.split(data.eval_split)
+        return Subject(model, self.reference, data, split, self.annotated, device, self.reading)
 
-    def analyses(
-        self, subject: Subject, metrics: Mapping[str, Any], *, only: Collection[str] | None = None
+    def set_up(
+        self, subject: Subject, facts: Mapping[str, Any], *, only: Collection[str] | None = None
     ) -> dict[str, Analysis]:
-        """Fresh ones; ``only`` some of those that were chosen."""
-        factories = {name: make for name, make in self.factories.items() if only is None or name in only}
-        text = None if self.text is None else self._trace_text(subject)
-        facts = {
-            "seed": self.run.facts["run/seed"],
-            "task": self.run.task,
-            "metrics": metrics,
-            "text": text,
-            "texts": self.text,
-        }
-        models = {
-            "masked_lm": lambda: self.masked_lm,
-            "reference": (lambda: self.pretrained) if is_finetuned(self.run) else None,
-        }
-        one = {
-            "example_trace": lambda index: subject.trace([index]),
-            "example_texts": subject.split.examples.texts.__getitem__,
-        }
-        context: Context = describe(subject, **facts, **models, **one)
-        try:
-            return {name: make(context) for name, make in factories.items()}
-        except TypeError as error:  # an option that the analysis does not have
-            raise UserError(f"analysis: {error}; --help shows the options of each") from error
+        """Make fresh analyses ready for a pass; ``only`` some of those that were chosen."""
+        finetuned = is_finetuned(self.run)
+        context = subject.context(
+            seed=self.run.facts["run/seed"],
+            task=self.run.task,
+            text=None if self.text is None else self._trace_text(subject),
+            models=OtherModels((lambda: self.pretrained) if finetuned else None, lambda: self.masked_lm),
+            facts=facts,
+        )
+        wanted = {name: analysis for name, analysis in self.chosen.items() if only is None or name in only}
+        return {name: copy.deepcopy(analysis).setup(context) for name, analysis in wanted.items()}
 
-    def _trace_text(self, subject: Subject) -> Trace:
+    def _trace_text(self, subject: Subject) -> UserText:
+        assert self.text is not None
         data = self.run.datamodule
         padding = "max_length" if self.reading == "padded" else "do_not_pad"
         options = {"truncation": True, "max_length": data.max_length, "padding": padding, "return_tensors": "pt"}
-        encoded = data.tokenizer(*self.text, **options)  # type: ignore[misc]
-        return trace(
-            subject.model, {name: value.to(subject.device) for name, value in encoded.items()}, reading=self.reading
-        )
+        encoded = data.tokenizer(*self.text, **options)
+        inputs = {name: value.to(subject.device) for name, value in encoded.items()}
+        return UserText(self.text, trace(subject.model, inputs, reading=self.reading))
 
-    def answer(self, metrics: Mapping[str, Any], device: torch.device) -> Findings:
-        """One pass over the split."""
-        if not self.factories:
-            return Findings({})
+    def run_all(self, facts: Mapping[str, Any], device: torch.device) -> AnalysisResults:
+        """Run all analyses in one pass over the split."""
+        if not self.chosen:
+            return AnalysisResults({})
         subject = self.subject(device)
-        analyses = self.analyses(subject, metrics)
-        tables = analyse(subject, analyses, title="analyses")
+        analyses = self.set_up(subject, facts)
+        tables = run_analyses(subject, analyses, title="analyses")
         pages = {name: analysis.page() for name, analysis in analyses.items()} if rank_and_world()[0] == 0 else {}
         for part in (subject.model, subject.reference):
             if part is not None:
                 part.to("cpu")
-        signed = {name: self._signed(table) for name, table in tables.items()}
-        return Findings(signed, {name: page for name, page in pages.items() if page is not None})
+        told = {name: self._with_facts(table) for name, table in tables.items()}
+        return AnalysisResults(told, {name: page for name, page in pages.items() if page is not None})
 
-    def _signed(self, table: pd.DataFrame) -> pd.DataFrame:
-        """In front of every row, what it was measured on."""
-        facts, data = self.run.facts, self.run.datamodule
+    def _with_facts(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Put in front of every row what it was measured on; what an analysis says of itself counts."""
+        facts = self.run.facts
+        data = self.run.datamodule
         columns = {
             "task": facts["run/task"],
             "model": facts["run/model"],
@@ -159,46 +152,57 @@ class Inquiry:
         if "reading" not in table:
             columns["reading"] = self.reading
         front = pd.DataFrame(columns, index=table.index)
-        own = [name for name in columns if name in table]  # what an analysis says of itself counts
+        own = [name for name in columns if name in table]
         return pd.concat([front.assign(**table[own]), table.drop(columns=own)], axis=1)
 
 
 def is_finetuned(run: Run) -> bool:
-    """Trained here, or loaded from a checkpoint."""
+    """Tell whether the model was trained here, or loaded from a checkpoint."""
     return run.checkpoint is not None or run.classifier.make_optimizer is not None
 
 
+def _instances(configs: DictConfig | None) -> dict[str, Analysis]:
+    """Build the chosen analyses from their configs.
+
+    Raises:
+        UserError: An option is wrong, or there is none of that name.
+    """
+    try:
+        return dict(instantiate(configs)) if configs else {}
+    except InstantiationException as error:
+        if isinstance(error.__cause__, UserError):
+            raise error.__cause__ from error
+        if isinstance(error.__cause__, TypeError):  # an option that the analysis does not have
+            raise UserError(f"analysis: {error.__cause__}; --help shows the options of each") from error
+        raise
+
+
 def _tagger(cfg: DictConfig, run: Run) -> Tagger | None:
-    """None where the words are known; the run's facts say which."""
+    """Load the tagger; None where the words are known. The run's facts say which."""
     data = run.datamodule
     tagger: Tagger | None = instantiate(cfg.tagger) if data.split(data.eval_split).examples.words is None else None
     run.facts["run/words"] = GOLD if tagger is None else tagger.name
     return tagger
 
 
-def _answerable(factories: dict[str, Factory], *, has_labels: bool) -> dict[str, Factory]:
-    """Without those that ask whether the model is right, where nobody knows."""
-    left_out = [name for name, make in factories.items() if _class_of(make).needs_labels and not has_labels]
+def _answerable(analyses: dict[str, Analysis], *, has_labels: bool) -> dict[str, Analysis]:
+    """Leave out those that ask whether the model is right, where nobody knows."""
+    left_out = [name for name, analysis in analyses.items() if analysis.needs_labels and not has_labels]
     if left_out:
         log.warning("left out, because the task has no labels: %s", ", ".join(left_out))
-    return {name: factory for name, factory in factories.items() if name not in left_out}
+    return {name: analysis for name, analysis in analyses.items() if name not in left_out}
 
 
-def _comparable(factories: dict[str, Factory], *, finetuned: bool) -> dict[str, Factory]:
-    """Without those that would compare the pretrained model with itself."""
-    left_out = [name for name, factory in factories.items() if _class_of(factory).needs_reference and not finetuned]
+def _comparable(analyses: dict[str, Analysis], *, finetuned: bool) -> dict[str, Analysis]:
+    """Leave out those that would compare the pretrained model with itself."""
+    left_out = [name for name, analysis in analyses.items() if analysis.needs_reference and not finetuned]
     if left_out:
         log.warning("left out, because there is no finetuned model: %s; add checkpoint=<run>", ", ".join(left_out))
-    return {name: factory for name, factory in factories.items() if name not in left_out}
-
-
-def _class_of(factory: Any) -> type[Analysis]:
-    """Hydra hands out ``functools.partial`` of the class."""
-    return factory.func
+    return {name: analysis for name, analysis in analyses.items() if name not in left_out}
 
 
 @dataclass
-class Findings:
+class AnalysisResults:
     """What was found: tables and pages (HTML) by analysis, and where figures and the report were written."""
 
     tables: Tables
@@ -206,8 +210,8 @@ class Findings:
     figures: dict[str, Path] = field(default_factory=dict)
     report: Path | None = None
 
-    def write(self, folder: Path, metrics: Mapping[str, Any]) -> None:
-        """``tables/<analysis>.parquet``, ``.csv``, ``figures/<name>.png``, ``.svg``, ``<analysis>.html``, ``report.html``."""
+    def write(self, folder: Path, facts: Mapping[str, Any]) -> None:
+        """Write ``tables/<analysis>.parquet``, ``.csv``, ``figures/<name>.png``, ``.svg``, pages and the report."""
         if not self.tables:
             return
         from effective_attention.reports.chapters import all_chapters  # matplotlib: seconds
@@ -219,6 +223,7 @@ class Findings:
             write_table(folder / "tables" / name, table)
         for name, page in self.pages.items():
             write_text(folder / f"{name}.html", page)
-        self.figures = {path.stem: path for path in write_figures(folder / "figures", self.tables, all_chapters())}
+        written = write_figures(folder / "figures", self.tables, all_chapters())
+        self.figures = {path.stem: path for path in written}
         self.report = folder / "report.html"
-        write_report(self.report, [RunResults(dict(metrics), self.tables)], figures=folder / "figures")
+        write_report(self.report, [RunResults(dict(facts), self.tables)], figures=folder / "figures")

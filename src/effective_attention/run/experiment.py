@@ -23,7 +23,7 @@ from effective_attention.models.checkpoints import WholeCheckpointIO, check_fits
 from effective_attention.reports.chapters import all_chapters
 from effective_attention.reports.scalars import named_scalars
 from effective_attention.reports.sweep import print_rows, summarise
-from effective_attention.run.analysing import GOLD, Findings, Inquiry
+from effective_attention.run.analysing import GOLD, AnalysisResults, PlannedAnalyses
 from effective_attention.run.callbacks import AttentionDrift
 from effective_attention.run.cli import nothing_left_behind
 from effective_attention.run.loggers import ForgivingWandbLogger, build_loggers
@@ -40,29 +40,29 @@ def train(cfg: DictConfig) -> Metrics:
         run = prepare(cfg, checkpoint=None)
         resume = _resume(cfg, run)
         run.datamodule.split("train")
-        inquiry = Inquiry.prepare(cfg, run)
+        planned = PlannedAnalyses.plan(cfg, run)
     _write_config(cfg, run.folder)
     watching: list[Callback] = (
-        [AttentionDrift(inquiry, cfg.drift.examples)] if cfg.drift.examples and inquiry.factories else []
+        [AttentionDrift(planned, cfg.drift.examples)] if cfg.drift.examples and planned.chosen else []
     )
     callbacks = [*_checkpointing(run), LearningRateMonitor("step"), _SaveWhenInterrupted(run.folder), *watching]
     trainer = _trainer(cfg, run, callbacks)
     trainer.fit(run.classifier, datamodule=run.datamodule, ckpt_path=resume, weights_only=True)
     validation = {name: float(value) for name, value in trainer.callback_metrics.items() if name.startswith("val/")}
-    return _test_and_report(cfg, trainer, run, inquiry, validation)
+    return _test_and_report(cfg, trainer, run, planned, validation)
 
 
 def evaluate(cfg: DictConfig) -> Metrics:
     """Test a checkpoint, or the pretrained model, under each attention. Returns what ``metrics.json`` holds."""
     with nothing_left_behind(Path(cfg.run_dir)):
         run = prepare(cfg, checkpoint=cfg.checkpoint)
-        inquiry = Inquiry.prepare(cfg, run)
+        planned = PlannedAnalyses.plan(cfg, run)
     _write_config(cfg, run.folder)
     if cfg.checkpoint is None and run.task.has_labels:
         log.warning(
             "no checkpoint given: the encoder is pretrained, its classification head is random, so scores mean nothing"
         )
-    return _test_and_report(cfg, _trainer(cfg, run, []), run, inquiry, {})
+    return _test_and_report(cfg, _trainer(cfg, run, []), run, planned, {})
 
 
 def _resume(cfg: DictConfig, run: Run) -> str | None:
@@ -131,40 +131,42 @@ def _sweep_name() -> str | None:
 # --- results ---
 
 
-def _test_and_report(cfg: DictConfig, trainer: pl.Trainer, run: Run, inquiry: Inquiry, earlier: Metrics) -> Metrics:
+def _test_and_report(
+    cfg: DictConfig, trainer: pl.Trainer, run: Run, planned: PlannedAnalyses, earlier: Metrics
+) -> Metrics:
     tested = compare_attentions(
         trainer, run.classifier, run.datamodule, cfg.attention.kinds, repeats=cfg.attention.repeats
     )
     metrics = {**run.facts, **run.datamodule.facts(), **earlier, **tested}
-    findings = inquiry.answer(metrics, trainer.strategy.root_device)
-    scalars = named_scalars(findings.tables, all_chapters())
+    results = planned.run_all(metrics, trainer.strategy.root_device)
+    scalars = named_scalars(results.tables, all_chapters())
     metrics |= scalars
     if trainer.is_global_zero:
-        findings.write(run.folder, metrics)
+        results.write(run.folder, metrics)
         write_json(run.folder / "metrics.json", metrics)
     rows = summarise([("", metrics)])
-    _log(trainer, metrics, {**tested, **scalars}, rows, findings)
+    _log(trainer, metrics, {**tested, **scalars}, rows, results)
     if trainer.is_global_zero:
-        _tell(run, rows, metrics, findings)
+        _tell(run, rows, metrics, results)
     return metrics
 
 
 def _log(
-    trainer: pl.Trainer, metrics: Metrics, numbers: Metrics, rows: list[dict[str, str]], findings: Findings
+    trainer: pl.Trainer, metrics: Metrics, numbers: Metrics, rows: list[dict[str, str]], results: AnalysisResults
 ) -> None:
     for logger in trainer.loggers:
         if isinstance(logger, ForgivingWandbLogger):
             logger.log_metrics(numbers, step=trainer.global_step)
             logger.log_summary(metrics)
             logger.log_rows("attention", rows)
-            logger.log_findings(findings)
+            logger.log_results(results)
             logger.finish()
         else:
             logger.log_metrics(numbers, step=trainer.global_step)
             logger.save()
 
 
-def _tell(run: Run, rows: list[dict[str, str]], metrics: Metrics, findings: Findings) -> None:
+def _tell(run: Run, rows: list[dict[str, str]], metrics: Metrics, results: AnalysisResults) -> None:
     print_rows(
         rows,
         title=f"{run.task.name}: {run.encoder.name} on {run.datamodule.split(run.datamodule.eval_split).examples.source}",
@@ -177,9 +179,9 @@ def _tell(run: Run, rows: list[dict[str, str]], metrics: Metrics, findings: Find
     if metrics.get("run/words") == GOLD:
         print("words:   gold annotation, no tagger")
     print(f"results: {run.folder}")
-    if findings.report is not None:
-        print(f"report:  {findings.report}")
-    for name, page in findings.pages.items():
+    if results.report is not None:
+        print(f"report:  {results.report}")
+    for name, page in results.pages.items():
         print(f"{name}: {run.folder / name}.html ({len(page) / 1e6:.1f} MB)")
     if "run/note" in metrics:
         print(metrics["run/note"])

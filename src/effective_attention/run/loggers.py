@@ -17,7 +17,7 @@ from pytorch_lightning.loggers import CSVLogger, Logger, WandbLogger
 if TYPE_CHECKING:
     import pandas as pd
 
-    from effective_attention.run.analysing import Findings
+    from effective_attention.run.analysing import AnalysisResults
 
 log = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -55,21 +55,21 @@ class ForgivingWandbLogger(WandbLogger):
         data = [[row.get(column, "") for column in columns] for row in rows]
         self._attempt(lambda: self.log_table(name, columns=columns, data=data))
 
-    def log_findings(self, findings: Findings) -> None:
+    def log_results(self, results: AnalysisResults) -> None:
         """Tables, figures, pages, and the report as an artifact."""
-        self._attempt(lambda: self._log_findings(findings))
+        self._attempt(lambda: self._log_results(results))
 
-    def _log_findings(self, findings: Findings) -> None:
+    def _log_results(self, results: AnalysisResults) -> None:
         import wandb
 
-        tables = {f"tables/{name}": wandb.Table(dataframe=_plain(table)) for name, table in findings.tables.items()}
-        figures = {f"figures/{name}": wandb.Image(str(path)) for name, path in findings.figures.items()}
-        pages = {f"pages/{name}": wandb.Html(page, inject=False) for name, page in _bearable(findings.pages).items()}
+        tables = {f"tables/{name}": wandb.Table(dataframe=_plain(table)) for name, table in results.tables.items()}
+        figures = {f"figures/{name}": wandb.Image(str(path)) for name, path in results.figures.items()}
+        pages = {f"pages/{name}": wandb.Html(page, inject=False) for name, page in _bearable(results.pages).items()}
         if tables or figures or pages:
             self.experiment.log({**tables, **figures, **pages})
-        if findings.report is not None:
+        if results.report is not None:
             artifact = wandb.Artifact(f"report-{self.experiment.id}", type="report")
-            artifact.add_file(str(findings.report))
+            artifact.add_file(str(results.report))
             self.experiment.log_artifact(artifact)
 
     def log_summary(self, values: Mapping[str, Any]) -> None:

@@ -15,28 +15,15 @@ which little reaches the output has little say. Standard attention is not negati
 
 from __future__ import annotations
 
-from typing import get_args
-
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from effective_attention.attention.trace import Layer, Part, Trace
 from effective_attention.data.annotation.tagging import KINDS
-from effective_attention.errors import UserError
 from effective_attention.graphs.conventions import Convention, unsigned
 
 SPECIAL = tuple(KINDS.index(kind) for kind in ("cls", "sep", "other special"))
-
-
-def check_pair_options(analysis: str, special_tokens: object, convention: object = "absolute") -> None:
-    """The options that the analyses of pairs share."""
-    if not isinstance(special_tokens, bool):
-        raise UserError(f"analysis.{analysis}.special_tokens must be true or false, got {special_tokens!r}")
-    if convention not in get_args(Convention):
-        raise UserError(
-            f"analysis.{analysis}.convention must be one of {', '.join(get_args(Convention))}, got {convention!r}"
-        )
 
 
 def counted_tokens(trace: Trace, *, special_tokens: bool) -> Bool[Tensor, "batch key"]:

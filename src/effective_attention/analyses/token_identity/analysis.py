@@ -22,18 +22,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 import torch
 from rich.progress import Progress
 
-from effective_attention.analyses.common.base import Analysis, Context, check_limit, sample
+from effective_attention.analyses.common.base import Context, Study
+from effective_attention.analyses.common.options import check_limit
+from effective_attention.analyses.common.samples import sample
 from effective_attention.analyses.token_identity.maps import Training
 from effective_attention.analyses.token_identity.options import EXPERIMENTS, check_choice, check_numbers, check_texts
 from effective_attention.analyses.token_identity.states import States
-from effective_attention.analyses.token_identity.units import Unit, Workshop
+from effective_attention.analyses.token_identity.units import Unit, UnitTrainer
 from effective_attention.attention.trace import Trace
 from effective_attention.errors import UserError
 from effective_attention.io import PartStore, check_disk
@@ -46,11 +48,10 @@ COLUMNS = (
 )
 
 
-class TokenIdentity(Analysis):
+class TokenIdentity(Study):
     """Table: the columns above, one row per unit, fold, tested layer and part; ``epochs`` is missing where nothing was trained.
 
     Args:
-        context: The model and the split.
         experiments: Some of ``input``, ``transfer``, ``previous``, ``neighbours``.
         maps: Some of ``naive``, ``linear``, ``mlp``.
         distances: Some of ``cosine``, ``l2``; each is the loss and the distance of the lookup.
@@ -73,7 +74,6 @@ class TokenIdentity(Analysis):
 
     def __init__(
         self,
-        context: Context,
         *,
         experiments: Sequence[str] = ("input", "transfer", "previous", "neighbours"),
         maps: Sequence[str] = ("naive", "linear", "mlp"),
@@ -94,33 +94,51 @@ class TokenIdentity(Analysis):
         max_epochs: int = 1000,
         keep_states: bool = False,
     ) -> None:
-        super().__init__(context)
-        if context.lengths is None:
-            raise ValueError("token_identity needs context.lengths, the number of tokens of each example")
-        choice = {"experiments": experiments, "maps": maps, "distances": distances, "layers": layers, "solver": solver}
-        places = {"compare_ridge": compare_ridge, "folds": folds, "neighbours": neighbours}
-        others = {"other_maps": other_maps, "other_solver": other_solver, "other_folds": other_folds}
+        self.options: dict[str, Any] = {
+            "experiments": experiments,
+            "maps": maps,
+            "distances": distances,
+            "layers": layers,
+            "solver": solver,
+            "compare_ridge": compare_ridge,
+            "folds": folds,
+            "neighbours": neighbours,
+            "other_maps": other_maps,
+            "other_solver": other_solver,
+            "other_folds": other_folds,
+        }
         numbers = {"batch_size": batch_size, "hidden_size": hidden_size, "patience": patience, "max_epochs": max_epochs}
-        self.chosen = check_choice(context.layers, **choice, **places, **others)
         check_numbers(learning_rate=learning_rate, keep_states=keep_states, **numbers)
         check_limit("analysis.token_identity.limit", limit)
-        self.texts = sample(context, limit).nonzero()[:, 0].numpy()
-        check_texts(self.chosen, self.texts, context.lengths, context.seed)
-        self.training, self.keep_states = Training(learning_rate, **numbers), keep_states
-        self.kept, self.states = self._kept(), self._states(context)
-        self.finished = all(self.kept.read(unit.name) is not None for unit in self.chosen.units())
+        self.limit = limit
+        self.training = Training(learning_rate, **numbers)
+        self.keep_states = keep_states
+
+    def setup(self, context: Context) -> Self:
+        """Choose the texts and the units of work, and see which are finished already."""
+        super().setup(context)
+        lengths = context.split.lengths
+        if lengths is None:
+            raise ValueError("token_identity needs the number of tokens of each example (SplitFacts.lengths)")
+        self.chosen = check_choice(context.layers, **self.options)
+        self.texts = sample(context, self.limit).nonzero()[:, 0].numpy()
+        check_texts(self.chosen, self.texts, lengths, context.seed)
+        self.parts = self._part_store()
+        self.states = self._state_store(context)
+        self.finished = all(self.parts.read(unit.name) is not None for unit in self.chosen.units())
         if not self.finished:
             missing = np.setdiff1d(self.texts, self.states.there().nonzero()[0])
             check_disk("analysis.token_identity", self.states.folder, self.states.bytes_of(missing))
+        return self
 
-    def _kept(self) -> PartStore:
+    def _part_store(self) -> PartStore:
         """Where finished units are; which units are wanted is no part of the folder's name, so that more can be added later."""
         facts = {**asdict(self.training), "texts": len(self.texts), "seed": self.context.seed, "version": _VERSION}
         return PartStore(None if self.context.folder is None else self.context.folder("token_identity", facts))
 
-    def _states(self, context: Context) -> States:
+    def _state_store(self, context: Context) -> States:
         folder = None if context.folder is None else context.folder("token_identity_states", {})
-        return States(folder, context.layers + 1, context.lengths, context.width)  # type: ignore[arg-type]
+        return States(folder, context.layers + 1, context.split.lengths, context.width)  # type: ignore[arg-type]
 
     def wants(self, indices: Sequence[int]) -> bool:
         """Whether some of the examples take part and have not been written yet."""
@@ -136,7 +154,7 @@ class TokenIdentity(Analysis):
 
     def compute(self) -> pd.DataFrame:
         wait_for_others()
-        missing = [unit for unit in self.chosen.units() if self.kept.read(unit.name) is None]
+        missing = [unit for unit in self.chosen.units() if self.parts.read(unit.name) is None]
         if missing:
             self._check_states()
         wait_for_others()  # before the first unit is finished, so that all agree on what is missing
@@ -157,20 +175,20 @@ class TokenIdentity(Analysis):
 
     def _do(self, units: list[Unit], *, shown: bool) -> None:
         device = self.device if self.device.type == "cuda" else torch.device("cpu")  # where double precision is
-        workshop = Workshop(self.states, self.texts, self.training, self.context.seed, device)
+        trainer = UnitTrainer(self.states, self.texts, self.training, self.context.seed, device)
         with Progress(transient=True, disable=not shown or not units) as progress:
             bar = progress.add_task("token identity", total=len(units))
             for unit in units:
                 progress.update(bar, description=f"token identity: {unit.name}")
-                self.kept.write(unit.name, workshop.do(unit))
+                self.parts.write(unit.name, trainer.do(unit))
                 progress.advance(bar)
 
     def _table(self) -> pd.DataFrame:
         parts = []
         for unit in self.chosen.units():
-            found = self.kept.read(unit.name)
+            found = self.parts.read(unit.name)
             if found is None:
-                raise UserError(f"analysis.token_identity: {self.kept.path(unit.name)} is not there, or damaged; start again, "
+                raise UserError(f"analysis.token_identity: {self.parts.path(unit.name)} is not there, or damaged; start again, "
                                 f"with a data.token_cache that all processes share")  # fmt: skip
             facts = {name: getattr(unit, name) for name in ("map", "distance", "solver", "layer", "offset", "fold")}
             rows = pd.DataFrame(found).assign(**facts)

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from effective_attention.analyses.common.base import layer_numbers, whole
+from effective_attention.analyses.common.options import is_whole_number, layer_numbers
 from effective_attention.analyses.token_identity.folds import make_fold
 from effective_attention.analyses.token_identity.lookup import Distance
 from effective_attention.analyses.token_identity.maps import Kind
@@ -96,9 +96,9 @@ def check_choice(model_layers: int, **options: Any) -> Chosen:
         _check(name, options[name] in get_args(Solver), " or ".join(get_args(Solver)), options[name])
     _check("compare_ridge", isinstance(options["compare_ridge"], bool), "true or false", options["compare_ridge"])
     for name in ("folds", "other_folds"):
-        _check(name, whole(options[name]), "a whole number of 1 or more", options[name])
+        _check(name, is_whole_number(options[name]), "a whole number of 1 or more", options[name])
     near = options["neighbours"]
-    good = _is_list(near) and len(near) > 0 and all(map(whole, near)) and len(set(near)) == len(near)
+    good = _is_list(near) and len(near) > 0 and all(map(is_whole_number, near)) and len(set(near)) == len(near)
     _check("neighbours", good, "a list of different distances of 1 or more, such as [1, 2, 3]", near)
     chosen = _layers(options["layers"], model_layers)
     lists = {name: tuple(options[name]) for name in (*_LISTS, "neighbours")}
@@ -115,7 +115,7 @@ def check_numbers(**options: Any) -> None:
             good = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf")
             _check(name, good, "a number above 0", value)
         else:
-            _check(name, whole(value), "a whole number of 1 or more", value)
+            _check(name, is_whole_number(value), "a whole number of 1 or more", value)
 
 
 def check_texts(chosen: Chosen, texts: NDArray[np.int64], lengths: NDArray[np.int64], seed: int) -> None:

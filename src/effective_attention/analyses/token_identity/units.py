@@ -85,7 +85,7 @@ def list_units(
 
 
 @dataclass
-class Workshop:
+class UnitTrainer:
     """Does units.
 
     Attributes:

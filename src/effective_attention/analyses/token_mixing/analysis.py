@@ -23,14 +23,16 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Int
 from numpy import ndarray
 
-from effective_attention.analyses.common.base import Analysis, Context, check_example, check_limit, sample, whole
+from effective_attention.analyses.common.base import Context, Study
+from effective_attention.analyses.common.options import check_example, check_limit, is_whole_number
+from effective_attention.analyses.common.samples import sample
 from effective_attention.analyses.token_mixing.jacobian import contributions
 from effective_attention.analyses.token_mixing.statistics import CLS, SEP, Text, all_statistics, word_context
 from effective_attention.attention.trace import Trace
@@ -75,11 +77,10 @@ def find_word(choice: int | str, ids: Sequence[int], tokenizer: Any) -> int | No
     return None
 
 
-class TokenMixing(Analysis):
+class TokenMixing(Study):
     """Table: the columns above, missing where they do not apply; one value per row.
 
     Args:
-        context: The model and the split; with ``context.text`` only that text is looked at, and its word.
         limit: How many random examples; None: all.
         directions: How many random directions at each token, 2 or more; ``exact``, or no fewer than the hidden states
             are wide: all.
@@ -92,39 +93,49 @@ class TokenMixing(Analysis):
 
     def __init__(
         self,
-        context: Context,
         *,
         limit: int | None = 100,
         directions: int | str = DIRECTIONS,
         example: int = 0,
         word: int | str = 1,
     ) -> None:
-        super().__init__(context)
         check_limit("analysis.token_mixing.limit", limit)
-        check_example("analysis.token_mixing.example", example, context)
         _check_directions(directions)
-        self.directions = None if directions == "exact" or int(directions) >= context.width else int(directions)
-        self.example, self.word = example, word
+        if not isinstance(word, int | str) or isinstance(word, bool):
+            raise UserError(
+                f"analysis.token_mixing.word must be a token's place or what is written there, got {word!r}"
+            )
+        self.limit = limit
+        self.wanted_directions = directions
+        self.example = example
+        self.word = word
+
+    def setup(self, context: Context) -> Self:
+        """Choose the texts, find the word, and see what is finished already."""
+        super().setup(context)
+        self.__dict__.pop("_folder", None)
+        self.__dict__.pop("_parts", None)
+        self.__dict__.pop("_missing", None)
+        check_example("analysis.token_mixing.example", self.example, context)
+        wanted = self.wanted_directions
+        self.directions = None if wanted == "exact" or int(wanted) >= context.width else int(wanted)
         self._check_word()
-        self.sample = sample(context, limit).nonzero()[:, 0].tolist() if context.text is None else []
-        self.needed = sorted({*self.sample, *([example] if context.text is None else [])})
+        self.sample = sample(context, self.limit).nonzero()[:, 0].tolist() if context.text is None else []
+        self.needed = sorted({*self.sample, *([self.example] if context.text is None else [])})
         self._check_disk()
+        return self
 
     # --- before any work ---
 
     def _check_word(self) -> None:
-        if not isinstance(self.word, int | str) or isinstance(self.word, bool):
-            raise UserError(
-                f"analysis.token_mixing.word must be a token's place or what is written there, got {self.word!r}"
-            )
-        text = self.context.text
+        text, token_ids = self.context.text, self.context.split.token_ids
         if text is not None:
-            self._place(text.inputs["input_ids"][0][text.mask[0]].tolist())
-        elif self.context.token_ids is not None:
-            self._place(self.context.token_ids(self.example))
+            self._place(text.trace.inputs["input_ids"][0][text.trace.mask[0]].tolist())
+        elif token_ids is not None:
+            self._place(token_ids(self.example))
 
     def _place(self, ids: Sequence[int]) -> int:
-        """Of the chosen word in these tokens."""
+        """Find the chosen word in these tokens, or refuse it."""
         place = find_word(self.word, ids, self.context.tokenizer)
         if place is None:
             tokens = " ".join(self.context.tokenizer.convert_ids_to_tokens(list(ids)))
@@ -136,7 +147,9 @@ class TokenMixing(Analysis):
 
     def _check_disk(self) -> None:
         context = self.context
-        lengths = np.full(context.examples, context.max_length) if context.lengths is None else context.lengths
+        lengths = (
+            np.full(context.examples, context.max_length) if context.split.lengths is None else context.split.lengths
+        )
         size = 8 * context.layers * int((lengths[self.needed].astype(np.int64) ** 2).sum())  # two numbers of four bytes
         check_disk("analysis.token_mixing", self._folder, size)
 
@@ -148,13 +161,13 @@ class TokenMixing(Analysis):
         return None if self.context.folder is None else self.context.folder("token_mixing", options)
 
     @cached_property
-    def _kept(self) -> PartStore:
+    def _parts(self) -> PartStore:
         return PartStore(self._folder)
 
     @cached_property
     def _missing(self) -> set[int]:
         """Examples whose part is not there, or cannot be read."""
-        return {index for index in self.needed if self._kept.read(str(index)) is None}
+        return {index for index in self.needed if self._parts.read(str(index)) is None}
 
     def wants(self, indices: Sequence[int]) -> bool:
         return not self._missing.isdisjoint(indices)
@@ -162,7 +175,7 @@ class TokenMixing(Analysis):
     def update(self, trace: Trace) -> None:
         for row, index in enumerate(trace.inputs["index"].tolist()):
             if index in self._missing:
-                self._kept.write(str(index), self._part(trace, row))
+                self._parts.write(str(index), self._part(trace, row))
                 self._missing.discard(index)
 
     def _part(self, trace: Trace, row: int) -> dict[str, Any]:
@@ -177,7 +190,7 @@ class TokenMixing(Analysis):
 
     def compute(self) -> pd.DataFrame:
         wait_for_others()
-        parts = _from_all({index: part for index in self.needed if (part := self._kept.read(str(index))) is not None})
+        parts = _from_all({index: part for index in self.needed if (part := self._parts.read(str(index))) is not None})
         texts = [
             Text(part["shares"], part["errors"], tag_names(part["kind"], part["upos"]))
             for part in (parts[index] for index in self.sample if index in parts)
@@ -195,19 +208,19 @@ class TokenMixing(Analysis):
 
     def _text(self) -> Part:
         """The user's text, made once."""
-        text = self.context.text
-        assert text is not None
+        assert self.context.text is not None
+        text = self.context.text.trace
         ids = text.inputs["input_ids"][0][text.mask[0]].cpu().numpy()
         name = f"text-{hashlib.sha256(ids.tobytes()).hexdigest()[:24]}"
-        part: Part | None = self._kept.read(name)
+        part: Part | None = self._parts.read(name)
         if part is None:
             part = self._part(text, 0)
-            self._kept.write(name, part)
+            self._parts.write(name, part)
         return part
 
 
 def _check_directions(directions: Any) -> None:
-    if directions != "exact" and not whole(directions, 2):
+    if directions != "exact" and not is_whole_number(directions, 2):
         raise UserError(
             f"analysis.token_mixing.directions must be a whole number of 2 or more, or exact, got {directions!r}"
         )

@@ -19,17 +19,8 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from effective_attention.attention.rerun import Call, watching
-from effective_attention.attention.trace import Trace, for_model
 
 Hidden = Callable[[Tensor], tuple[Tensor, ...]]
-
-
-def text_inputs(trace: Trace, row: int) -> dict[str, Tensor]:
-    """One text of a batch without its companions and its padding, as a batch of one."""
-    real = trace.mask[row]
-    inputs = {name: value[row : row + 1] for name, value in for_model(trace.inputs).items()}
-    inputs = {name: value[:, real] if value.shape[1:2] == real.shape else value for name, value in inputs.items()}
-    return {name: value.clone() if value.is_inference() else value for name, value in inputs.items()}
 
 
 @contextmanager
@@ -42,7 +33,7 @@ def from_first_layer(
 
     Args:
         model: Any transformers model whose attention goes through the ``AttentionInterface``.
-        inputs: One text without padding, see ``text_inputs``.
+        inputs: One text without padding, see ``trace.one_text``.
 
     Raises:
         ValueError: The place where ``x`` goes in cannot be found.

@@ -26,9 +26,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from effective_attention.analyses.token_mixing.first_layer import Hidden, from_first_layer, text_inputs
+from effective_attention.analyses.token_mixing.first_layer import Hidden, from_first_layer
 from effective_attention.analyses.token_mixing.tangents import SharedDerivatives
-from effective_attention.attention.trace import Trace
+from effective_attention.attention.trace import Trace, one_text
 
 # Numbers in a chunk of tangents of one hidden state. Larger ones leave the processor's cache: on 53 tokens of width
 # 384, where this makes 32 tangents, 128 took 9 % longer each, and 8 took 32 % longer because each chunk runs the model
@@ -66,7 +66,7 @@ def contributions(trace: Trace, row: int = 0, *, directions: int | None = None, 
     with (
         torch.inference_mode(False),
         torch.no_grad(),
-        from_first_layer(trace.model, text_inputs(trace, row)) as (run, x),
+        from_first_layer(trace.model, one_text(trace, row)) as (run, x),
     ):
         width = x.shape[-1]
         if directions is None:

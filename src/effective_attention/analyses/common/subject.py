@@ -1,0 +1,144 @@
+"""A model and the examples it is looked at on: makes traces, batch by batch, that know what each token is."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from effective_attention.analyses.common.base import Context, SplitFacts
+from effective_attention.attention.decomposition import Reading
+from effective_attention.attention.trace import Trace, trace
+from effective_attention.data.annotation.tagging import Annotated, token_roles
+from effective_attention.data.batches import Batch, Batches, EncodedSplit, LengthBucketSampler, Padding
+from effective_attention.errors import UserError
+from effective_attention.io import fingerprint
+
+_TOKEN_FACTS = ("kind", "upos", "word", "first", "head", "relation")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model and the examples it is looked at on.
+
+    Attributes:
+        model: The model to trace.
+        reference: The pretrained model it started from; None where ``model`` is that one.
+        data: Makes batches.
+        split: The examples.
+        annotated: Word numbers and parts of speech, aligned with the split's tokens.
+        device: Where to run.
+        reading: Of effective attention; ``padded`` is the published protocol, and pads every batch to the maximum.
+    """
+
+    model: PreTrainedModel
+    reference: PreTrainedModel | None
+    data: Batches
+    split: EncodedSplit
+    annotated: Annotated
+    device: torch.device
+    reading: Reading = "exact"
+
+    def batches(self, indices: Sequence[int] | None = None) -> list[list[int]]:
+        """List this process's share of the examples as batches, long ones first."""
+        chosen = np.arange(len(self.split)) if indices is None else np.asarray(indices)
+        sampler = LengthBucketSampler(self.split.encoded.lengths[chosen], self.data.batch_size, shuffle=False)
+        return [chosen[places].tolist() for places in sampler]
+
+    def trace(
+        self, indices: Sequence[int], model: PreTrainedModel | None = None, *, full_length: bool = False
+    ) -> Trace:
+        """Trace one batch; whatever else is asked of it (``Trace.more``) is traced then."""
+        padding: Padding | None = "max_length" if full_length or self.reading == "padded" else None
+        inputs = _to(self.data.collate(self.split, indices, padding=padding), self.device)
+        more: dict[str, Callable[..., Trace]] = {"full_length": partial(self._at_full_length, indices)}
+        if self.reference is not None and model is None:
+            more["reference"] = partial(self.trace, indices, self.reference, full_length=full_length)
+        tokens = self._tokens(indices, inputs["input_ids"].shape[1])
+        return trace(model or self.model, inputs, reading=self.reading, tokens=tokens, more=more)
+
+    def folder(self, analysis: str, options: Mapping[str, Any]) -> Path:
+        """Return where an analysis keeps finished parts of long work on this very model and split."""
+        facts = repr((self._fingerprint, self.reading, self.data.max_length, sorted(options.items())))
+        assert self.data.token_cache is not None
+        return self.data.token_cache / f"{analysis}-{hashlib.sha256(facts.encode()).hexdigest()[:24]}"
+
+    def context(self, **facts: Any) -> Context:
+        """Tell analyses what they may know before the first batch; runs the model on the shortest example.
+
+        Args:
+            facts: Fields of ``Context`` that only the caller knows.
+
+        Raises:
+            UserError: The model's layers differ in their number of heads.
+        """
+        probe = self.trace([int(self.split.encoded.lengths.argmin())])
+        heads = {layer.attention.shape[1] for layer in probe.layers}
+        if len(heads) > 1:
+            raise UserError(
+                f"the model's layers differ in their number of heads ({sorted(heads)}), which no analysis can show"
+            )
+        return Context(
+            layers=len(probe.layers),
+            heads=heads.pop(),
+            width=probe.hidden[0].shape[-1],
+            split=self._split_facts(),
+            tokenizer=self.data.tokenizer,
+            folder=None if self.data.token_cache is None else self.folder,
+            **facts,
+        )
+
+    def _split_facts(self) -> SplitFacts:
+        encoded = self.split.encoded
+        return SplitFacts(
+            examples=len(self.split),
+            max_length=self.data.max_length,
+            lengths=encoded.lengths,
+            token_ids=lambda index: encoded.row(index)[0].tolist(),
+            texts=self.split.examples.texts.__getitem__,
+            relations=self.annotated.relations,
+        )
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        encoded = self.split.encoded
+        return fingerprint(self.model, [encoded.input_ids, encoded.token_type_ids, encoded.offsets])
+
+    def _at_full_length(self, indices: Sequence[int], chosen: Tensor) -> Trace:
+        kept = [index for index, keep in zip(indices, chosen.tolist(), strict=True) if keep]
+        return self.trace(kept, full_length=True)
+
+    def _tokens(self, indices: Sequence[int], width: int) -> dict[str, Tensor]:
+        """Say what each token is, see ``tokens``; -1 on padding."""
+        facts = np.full((len(_TOKEN_FACTS), len(indices), width), -1, dtype=np.int64)
+        for place, index in enumerate(indices):
+            span = self.annotated.span(index)
+            for number, name in enumerate(_TOKEN_FACTS):
+                facts[number, place, : span.stop - span.start] = getattr(self.annotated, name)[span]
+        tokens = dict(zip(_TOKEN_FACTS, torch.from_numpy(facts).to(self.device), strict=True))
+        if self.split.examples.marks is not None:
+            tokens["role"] = self._roles(indices, width)
+        return tokens
+
+    def _roles(self, indices: Sequence[int], width: int) -> Tensor:
+        """Say what each token is to the answer, where the data marks words."""
+        examples = self.split.examples
+        assert examples.marks is not None
+        texts = [examples.texts[index] for index in indices]
+        marks = [examples.marks[index] for index in indices]
+        roles = np.full((len(indices), width), -1, dtype=np.int64)
+        for place, found in enumerate(token_roles(texts, marks, self.data.tokenizer, self.data.max_length)):
+            roles[place, : len(found)] = found
+        return torch.from_numpy(roles).to(self.device)
+
+
+def _to(batch: Batch, device: torch.device) -> Batch:
+    return {name: value.to(device) for name, value in batch.items()}
