@@ -26,7 +26,7 @@ from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 from rich.progress import track
 
-from effective_attention.analyses.common.run import Subject, describe
+from effective_attention.analyses.common.subject import Subject
 from effective_attention.attention.hook import attention_function
 from effective_attention.data.annotation.tagging import annotate
 from effective_attention.data.datamodule import TextDataModule
@@ -75,7 +75,7 @@ def streaming(factories: Any, context: Any, *, with_reference: bool) -> list[Any
 
 
 def plain(models: list[Any], subject: Subject, batch: list[int]) -> None:
-    inputs = subject.datamodule.collate(subject.split, batch)
+    inputs = subject.data.collate(subject.split, batch)
     given = {name: value for name, value in inputs.items() if name not in ("labels", "index")}
     for model in models:
         with torch.no_grad(), attention_function(model, "eager"):
@@ -83,7 +83,7 @@ def plain(models: list[Any], subject: Subject, batch: list[int]) -> None:
 
 
 def measure(subject: Subject, factories: Any, rounds: int, *, with_reference: bool) -> list[float]:
-    context = describe(subject)
+    context = subject.context()
     ratios = []
     for _ in track(range(rounds + 1), description="with the pretrained model" if with_reference else "one model"):
         analyses = streaming(factories, context, with_reference=with_reference)
@@ -121,7 +121,7 @@ def peak(glue: Path, limit: int, copies: int) -> int:
 
 def one_pass(glue: Path, limit: int, copies: int) -> None:
     subject, factories = set_up(glue, limit * copies, copies)
-    analyses = streaming(factories, describe(subject), with_reference=True)
+    analyses = streaming(factories, subject.context(), with_reference=True)
     for batch in subject.batches():
         look(subject, analyses, batch)
     print(len(subject.split), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)

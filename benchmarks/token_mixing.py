@@ -39,9 +39,9 @@ from hydra.utils import instantiate
 from rich.progress import track
 from torch import Tensor
 
-from effective_attention.analyses.common.run import Subject
+from effective_attention.analyses.common.subject import Subject
 from effective_attention.analyses.token_mixing import DIRECTIONS
-from effective_attention.analyses.token_mixing.first_layer import Hidden, from_first_layer, text_inputs
+from effective_attention.analyses.token_mixing.first_layer import Hidden, from_first_layer
 from effective_attention.analyses.token_mixing.jacobian import (
     contributions,
     estimate,
@@ -49,7 +49,7 @@ from effective_attention.analyses.token_mixing.jacobian import (
     random_directions,
     squared_norms,
 )
-from effective_attention.attention.trace import Trace
+from effective_attention.attention.trace import Trace, one_text
 from effective_attention.data.annotation.tagging import annotate
 from effective_attention.data.datamodule import TextDataModule
 from effective_attention.io import PartStore
@@ -92,7 +92,7 @@ class Rows:
 
 
 def make_rows(seen: Trace, directions: int, seed: int) -> Rows:
-    with from_first_layer(seen.model, text_inputs(seen, 0)) as (run, x):
+    with from_first_layer(seen.model, one_text(seen, 0)) as (run, x):
         size, width = x.shape[1:]
         queries = torch.randint(size, (len(seen.layers),), generator=torch.Generator().manual_seed(seed))
         start = x.clone().requires_grad_()
@@ -177,7 +177,7 @@ def batched(layer: Tensor, x: Tensor, places: Tensor, channels: Tensor) -> Tenso
 
 def times(seen: Trace, options: argparse.Namespace, turn: int) -> dict[str, float]:
     """Seconds of each way on one text; whose turn is first changes from round to round."""
-    with from_first_layer(seen.model, text_inputs(seen, 0)) as (run, x):
+    with from_first_layer(seen.model, one_text(seen, 0)) as (run, x):
 
         def forward() -> float:
             begin = time.perf_counter()

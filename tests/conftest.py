@@ -19,11 +19,13 @@ from jaxtyping import install_import_hook
 from helpers.paths import CONF, ROOT
 from helpers.subjects import build_subject
 
-# Not the whole package: what checks the user's options must be reached by wrong ones, as it is outside the tests. Nor the two
-# studies: their functions are also handed PyTorch's stand-ins for tensors and its own containers.
+# Not the whole package: what checks the user's options must be reached by wrong ones, as it is outside the tests. Nor
+# the two studies: their functions are also handed PyTorch's stand-ins for tensors and its own containers.
 ANALYSES = sorted(path.stem for path in (ROOT / "src" / "effective_attention" / "analyses").glob("*.py"))
-CHECKED = ("attention", "graphs", "analyses.common", *(f"analyses.{name}" for name in ANALYSES if name != "__init__"))
-install_import_hook([f"effective_attention.{name}" for name in CHECKED], "beartype.beartype")
+COMMON = ("pairs", "samples", "tables", "tokens", "words")
+CHECKED = ["attention", "graphs", *(f"analyses.common.{name}" for name in COMMON)]
+CHECKED += [f"analyses.{name}" for name in ANALYSES if name != "__init__"]
+install_import_hook([f"effective_attention.{name}" for name in CHECKED], "helpers.typechecking.checked")
 
 # No test may reach for the network, and no library may try for minutes.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -145,8 +147,6 @@ def subject(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.fixture(scope="module")
 def context(subject: Any) -> Any:
-    from effective_attention.analyses.common.run import describe
-
     metrics = {
         "test/standard/seconds": 2.0,
         "test/standard/examples_per_second": 4.5,
@@ -154,7 +154,7 @@ def context(subject: Any) -> Any:
         "test/effective/examples_per_second": 3.0,
         "test/effective/seconds_ratio": 1.5,
     }
-    return describe(subject, seed=0, task=subject.datamodule.task, metrics=metrics)
+    return subject.context(seed=0, task=subject.data.task, facts=metrics)
 
 
 @pytest.fixture(scope="module")

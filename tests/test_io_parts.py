@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from effective_attention.analyses.common.run import run_analyses
+
 
 def small_model(seed: int = 0) -> torch.nn.Module:
     torch.manual_seed(seed)
@@ -76,12 +78,11 @@ def test_a_full_disk_is_said_before_work(tmp_path):
 
 
 def test_a_folder_belongs_to_analysis_options_model_and_split(subject, make_subject):
-    from effective_attention.analyses.common.run import describe
 
-    folder = describe(subject).folder
+    folder = subject.context().folder
     same = folder("mixing", {"a": 1, "b": 2})
     assert same == folder("mixing", {"b": 2, "a": 1})
-    assert same.parent == subject.datamodule.token_cache
+    assert same.parent == subject.data.token_cache
     others = [
         folder("identity", {"a": 1, "b": 2}),
         folder("mixing", {"a": 2, "b": 2}),
@@ -96,11 +97,10 @@ def test_a_batch_nobody_wants_is_not_traced(subject, context, monkeypatch):
     import pandas as pd
 
     from effective_attention.analyses.common.base import Analysis
-    from effective_attention.analyses.common.run import Subject, analyse
+    from effective_attention.analyses.common.subject import Subject
 
     class Choosy(Analysis):
-        def __init__(self, context, chosen):
-            super().__init__(context)
+        def __init__(self, chosen):
             self.chosen, self.shown = chosen, []
 
         def wants(self, indices):
@@ -119,7 +119,9 @@ def test_a_batch_nobody_wants_is_not_traced(subject, context, monkeypatch):
     )
     batches = subject.batches()
     first, last = batches[0], batches[-1]
-    tables = analyse(subject, {"a": Choosy(context, first[:1]), "b": Choosy(context, [*first[:1], *last[:1]])})
+    tables = run_analyses(
+        subject, {"a": Choosy(first[:1]).setup(context), "b": Choosy([*first[:1], *last[:1]]).setup(context)}
+    )
     assert traced == [first, last]
     assert tables["a"]["value"].tolist() == sorted(first)
     assert tables["b"]["value"].tolist() == sorted(first + last)

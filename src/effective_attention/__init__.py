@@ -10,8 +10,9 @@ package stays light. Importing it registers the attention functions with transfo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from effective_attention.lazy import lazy_names
 from effective_attention.registration import register_attention
 
 if TYPE_CHECKING:
@@ -35,29 +36,19 @@ __all__ = [
 ]
 __version__ = "0.1.0"
 
-_HOMES = {
-    "AttentionSwap": "effective_attention.attention.record",
-    "Decomposition": "effective_attention.attention.decomposition",
-    "Explorer": "effective_attention.explorer.explore",
-    "Trace": "effective_attention.attention.trace",
-    "analyse": "effective_attention.analyses.common.analyse",
-    "decompose": "effective_attention.attention.decomposition",
-    "explore": "effective_attention.explorer.explore",
-    "trace": "effective_attention.attention.trace",
-    "use_attention": "effective_attention.attention.swap",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(_HOMES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
-
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "AttentionSwap": "effective_attention.attention.record",
+        "Decomposition": "effective_attention.attention.decomposition",
+        "Explorer": "effective_attention.explorer.explore",
+        "Trace": "effective_attention.attention.trace",
+        "analyse": "effective_attention.analyses.common.analyse",
+        "decompose": "effective_attention.attention.decomposition",
+        "explore": "effective_attention.explorer.explore",
+        "trace": "effective_attention.attention.trace",
+        "use_attention": "effective_attention.attention.swap",
+    },
+)
 
 register_attention()

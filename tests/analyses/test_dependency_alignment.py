@@ -11,7 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from effective_attention.analyses.common.run import analyse, describe
+from effective_attention.analyses.common.run import run_analyses
 from effective_attention.analyses.common.words import Arcs
 from effective_attention.analyses.dependency_alignment import (
     DependencyAlignment,
@@ -55,13 +55,13 @@ class Parser:
 
 
 def parsed(subject):
-    data = subject.datamodule
+    data = subject.data
     annotated = annotate(subject.split.examples.texts, data.tokenizer, data.max_length, Parser(), None)
     return dataclasses.replace(subject, annotated=annotated)
 
 
 def table_of(subject, **options):
-    return analyse(subject, {"a": DependencyAlignment(describe(subject), **options)})["a"]
+    return run_analyses(subject, {"a": DependencyAlignment(**options).setup(subject.context())})["a"]
 
 
 def arcs(*pairs, example=None):
@@ -287,7 +287,7 @@ def test_rare_relations_are_left_out(words, table):
 @pytest.mark.parametrize("changes", [{"batch_size": 1}, {"batch_size": 9}, {"padding": "max_length"}], ids=str)
 def test_neither_batching_nor_padding_changes_it(words, table, changes, monkeypatch):
     for name, value in changes.items():
-        monkeypatch.setattr(words.datamodule, name, value)
+        monkeypatch.setattr(words.data, name, value)
     assert_same(table, table_of(words, least=0))
 
 
@@ -310,7 +310,7 @@ def test_a_text_of_one_word(words):
     only = {name: torch.full_like(facts, -1) for name, facts in seen.tokens.items()}
     for name, fact in (("word", 0), ("head", 0), ("relation", words.annotated.relations.index("root")), ("kind", 0)):
         only[name][0, 1] = fact
-    analysis = DependencyAlignment(describe(words))
+    analysis = DependencyAlignment().setup(words.context())
     analysis.update(dataclasses.replace(seen, tokens=only))
     rows = analysis.compute()
     assert set(rows["count"]) == {0}
@@ -331,7 +331,7 @@ def test_where_all_words_are_roots_nothing_is_connected(subject):
 
 
 def test_a_split_without_any_word(subject):
-    data = subject.datamodule
+    data = subject.data
     plain = annotate(subject.split.examples.texts, data.tokenizer, data.max_length, None, None)
     rows = table_of(dataclasses.replace(subject, annotated=plain))
     assert rows["value"].isna().all()
@@ -350,7 +350,7 @@ def test_a_split_without_any_word(subject):
 )
 def test_wrong_options(context, options, message):
     with pytest.raises(UserError, match=message):
-        DependencyAlignment(context, **options)
+        DependencyAlignment(**options).setup(context)
 
 
 @pytest.mark.parametrize(
@@ -371,8 +371,8 @@ def test_options_of_the_wrong_type(subtypes, least, message):
 
 
 def test_two_processes_find_what_one_finds(words, table):
-    context = describe(words)
-    mine, theirs = (DependencyAlignment(context, least=0) for _ in range(2))
+    context = words.context()
+    mine, theirs = (DependencyAlignment(least=0).setup(context) for _ in range(2))
     for number, batch in enumerate(words.batches()):
         (mine if number % 2 else theirs).update(words.trace(batch))
     states = iter([getattr(theirs, name) for name in theirs._reductions])

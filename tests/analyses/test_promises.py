@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch.multiprocessing as processes
 
+from effective_attention.analyses.common.run import run_analyses
 from helpers.paths import CONF
 
 SLOW = {
@@ -34,7 +35,7 @@ SLOW = {
 }
 
 
-def factories(*names: str):
+def chosen(*names: str):
     """The real configs, as ``evaluate.py`` composes them."""
     from hydra import compose, initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
@@ -43,8 +44,8 @@ def factories(*names: str):
     GlobalHydra.instance().clear()
     options = [option for name, extra in SLOW.items() for option in extra]
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        chosen = "analysis=[all,token_identity,token_mixing]"
-        cfg = compose("evaluate", overrides=[chosen, "analysis.null_space.padded_examples=5", *options])
+        everything = "analysis=[all,token_identity,token_mixing]"
+        cfg = compose("evaluate", overrides=[everything, "analysis.null_space.padded_examples=5", *options])
     made = dict(instantiate(cfg.analysis))
     return {name: made[name] for name in names} if names else made
 
@@ -58,10 +59,9 @@ STREAMING = [name for name in NAMES if name != "timing"]
 
 def tables(subject, context, *names: str, keep: bool = False) -> dict[str, pd.DataFrame]:
     """Nothing is found again from an earlier test, unless parts are kept."""
-    from effective_attention.analyses.common.run import analyse
 
     context = context if keep else dataclasses.replace(context, folder=None)
-    return analyse(subject, {name: make(context) for name, make in factories(*names).items()})
+    return run_analyses(subject, {name: analysis.setup(context) for name, analysis in chosen(*names).items()})
 
 
 def assert_same(one: pd.DataFrame, other: pd.DataFrame) -> None:
@@ -86,12 +86,12 @@ def expected(subject, context):
 
 
 def test_all_names_every_analysis():
-    assert sorted(factories()) == NAMES
+    assert sorted(chosen()) == NAMES
 
 
 def batched(subject, **changes):
     """The same examples in batches of another size or padding."""
-    data = subject.datamodule
+    data = subject.data
     before = {name: getattr(data, name) for name in changes}
     for name, value in changes.items():
         setattr(data, name, value)
@@ -110,7 +110,7 @@ def test_neither_batching_nor_padding_changes_a_table(subject, context, expected
 
 
 def test_inputs_model_and_random_state_are_left_alone(subject, context):
-    made = {name: make(dataclasses.replace(context, folder=None)) for name, make in factories().items()}
+    made = {name: one.setup(dataclasses.replace(context, folder=None)) for name, one in chosen().items()}
     seen = subject.trace([0, 1, 2])
     _ = seen.reference, [layer.exact for layer in seen.layers]
     kept = [tensor.clone() for layer in seen.layers for tensor in (layer.attention, layer.value, layer.exact.effective)]
@@ -120,7 +120,8 @@ def test_inputs_model_and_random_state_are_left_alone(subject, context):
     subject.model.train()
     try:
         for analysis in made.values():
-            analysis.update(seen)
+            if analysis.wants([0, 1, 2]):
+                analysis.update(seen)
         assert subject.model.training
     finally:
         subject.model.eval()
@@ -134,7 +135,7 @@ def test_inputs_model_and_random_state_are_left_alone(subject, context):
 
 @pytest.mark.parametrize("name", STREAMING)
 def test_reset_forgets(subject, context, expected, name):
-    analysis = factories(name)[name](dataclasses.replace(context, folder=None))
+    analysis = chosen(name)[name].setup(dataclasses.replace(context, folder=None))
     for batch in subject.batches():
         analysis.update(subject.trace(batch))
     analysis.reset()
@@ -145,12 +146,12 @@ def test_reset_forgets(subject, context, expected, name):
 
 def test_states_do_not_grow_with_the_dataset(subject, context):
     context = dataclasses.replace(context, folder=None)
-    made = {name: make(context) for name, make in factories().items() if name in STREAMING}
+    made = {name: one.setup(context) for name, one in chosen().items() if name in STREAMING}
     sizes = []
     for batch in subject.batches():
         for analysis in made.values():
             analysis.update(subject.trace(batch))
-        states = {name: [getattr(one, state) for state in one._defaults] for name, one in made.items()}
+        states = {name: [getattr(one, state) for state in getattr(one, "_defaults", ())] for name, one in made.items()}
         sizes.append({name: sum(state.numel() for state in each) for name, each in states.items()})
     assert sizes[0] == sizes[-1]
 
@@ -170,11 +171,10 @@ def test_the_published_reading(subject, context, expected):
 
 
 def _one_of_two(rank: int, folder: str) -> None:
-    from effective_attention.analyses.common.run import describe
     from helpers.subjects import join_two
 
     subject = join_two(rank, folder)  # shared, as finished parts must be
-    found = tables(subject, describe(subject, seed=0, task=subject.datamodule.task), *STREAMING, keep=True)
+    found = tables(subject, subject.context(seed=0, task=subject.data.task), *STREAMING, keep=True)
     (Path(folder) / f"{rank}.pickle").write_bytes(pickle.dumps(found))
     torch.distributed.destroy_process_group()
 
@@ -190,7 +190,7 @@ def test_two_processes_find_what_one_finds(expected, tmp_path):
 def test_a_subject_without_tags_still_knows_delimiters(subject, context, expected):
     from effective_attention.data.annotation.tagging import annotate
 
-    data, split = subject.datamodule, subject.split
+    data, split = subject.data, subject.split
     plain = annotate(split.examples.texts, data.tokenizer, data.max_length, None, None)
     got = tables(dataclasses.replace(subject, annotated=plain), context, "delimiters")
     assert_same(expected["delimiters"], got["delimiters"])

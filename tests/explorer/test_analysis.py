@@ -8,10 +8,11 @@ import pandas as pd
 import pytest
 import torch
 
-from effective_attention.analyses.common.run import analyse
+from effective_attention.analyses.common.base import OtherModels, UserText
+from effective_attention.analyses.common.run import run_analyses
 from effective_attention.attention.trace import trace
 from effective_attention.errors import UserError
-from effective_attention.explorer.analysis import Explorer
+from effective_attention.explorer.analysis import ExplorerPage
 from effective_attention.run.cli import explain, quoted
 from effective_attention.run.experiment import evaluate
 from helpers.explorer_page import header_of, numbers_of
@@ -22,16 +23,14 @@ def whole(subject, context):
     """A context that can show examples, of a finetuned model."""
     return dataclasses.replace(
         context,
-        example_trace=lambda index: subject.trace([index]),
-        example_texts=subject.split.examples.texts.__getitem__,
-        reference=lambda: subject.reference,
-        metrics={"run/model": "tiny", "run/checkpoint": "runs/x"},
+        models=OtherModels(pretrained=lambda: subject.reference),
+        facts={"run/model": "tiny", "run/checkpoint": "runs/x"},
     )
 
 
 def shown(subject, context, **options):
-    analysis = Explorer(context, **options)
-    table = analyse(subject, {"explorer": analysis})["explorer"]
+    analysis = ExplorerPage(**options).setup(context)
+    table = run_analyses(subject, {"explorer": analysis})["explorer"]
     return table, analysis.page()
 
 
@@ -59,16 +58,18 @@ def test_an_example_of_the_split(subject, whole, singles):
 
 
 def test_padding_is_left_out(subject, whole, singles):
-    padded = dataclasses.replace(subject, reading="exact")
-    context = dataclasses.replace(whole, example_trace=lambda index: padded.trace([index], full_length=True))
-    _, page = shown(subject, context, example=2)
+    before, subject.data.padding = subject.data.padding, "max_length"
+    try:
+        _, page = shown(subject, whole, example=2)
+    finally:
+        subject.data.padding = before
     assert_shows(page, 0, singles[2])
 
 
 def test_a_text_of_the_users(subject, whole):
     texts = ("A cat sat.", "It purred.")
     own = trace(subject.model, whole.tokenizer(*texts, return_tensors="pt"))
-    _, page = shown(subject, dataclasses.replace(whole, text=own, texts=texts), example=99)
+    _, page = shown(subject, dataclasses.replace(whole, text=UserText(texts, own)), example=99)
     (side,) = header_of(page)["sides"]
     assert (side["texts"], side["segments"]) == (list(texts), own.inputs["token_type_ids"][0].tolist())
     np.testing.assert_allclose(numbers_of(page, 0, "standard", 1) / 1e5, own.layers[1].attention[0].numpy(), atol=6e-6)
@@ -98,18 +99,15 @@ def test_beside_another_text(subject, whole):
 
 
 def test_a_pretrained_model_predicts_nothing(subject, whole):
-    table, page = shown(subject, dataclasses.replace(whole, reference=None))
+    table, page = shown(subject, dataclasses.replace(whole, models=OtherModels()))
     assert header_of(page)["sides"][0]["prediction"] is None
     assert table[["label", "value"]].fillna("none").values.tolist() == [["", "none"]]
 
 
 def test_a_score(make_subject):
-    from effective_attention.analyses.common.run import describe
 
     subject = make_subject(task="stsb")
-    facts = {"example_trace": lambda index: subject.trace([index]), "reference": lambda: subject.reference}
-    texts = subject.split.examples.texts.__getitem__
-    context = describe(subject, task=subject.datamodule.task, example_texts=texts, **facts)
+    context = subject.context(task=subject.data.task, models=OtherModels(pretrained=lambda: subject.reference))
     table, page = shown(subject, context)
     score = float(subject.trace([0]).logits[0, 0])
     assert (table["label"].tolist(), table["value"].tolist()) == (["score"], pytest.approx([score]))
@@ -131,18 +129,19 @@ def test_a_score(make_subject):
 )
 def test_bad_options(whole, options, message):
     with pytest.raises(UserError, match=message):
-        Explorer(whole, **options)
+        ExplorerPage(**options).setup(whole)
 
 
 def test_bad_texts_and_models(subject, whole, context):
     with pytest.raises(UserError, match="text is empty; add text=<some words>"):
-        Explorer(dataclasses.replace(whole, texts=(" ",)))
+        ExplorerPage().setup(dataclasses.replace(whole, text=UserText((" ",), subject.trace([0]))))
     with pytest.raises(UserError, match="beside=pretrained: this is the pretrained model; add checkpoint=<run>"):
-        Explorer(context, beside="pretrained")
+        ExplorerPage(beside="pretrained").setup(context)
     with pytest.raises(UserError, match="beside=runs/x: there is no task"):
-        Explorer(dataclasses.replace(whole, task=None), beside="runs/x")
-    with pytest.raises(ValueError, match="wants a context with example_trace and example_texts"):
-        shown(subject, context)
+        ExplorerPage(beside="runs/x").setup(dataclasses.replace(whole, task=None))
+    unknown = dataclasses.replace(context, split=dataclasses.replace(context.split, texts=None))
+    with pytest.raises(ValueError, match="wants to know the split's texts"):
+        shown(subject, unknown)
 
 
 # --- through the command ---
@@ -184,12 +183,14 @@ def test_a_mistake_is_one_line_and_leaves_nothing(compose, tmp_path: Path):
 def test_wandb_gets_pages_of_bearable_size(caplog):
     from types import SimpleNamespace
 
-    from effective_attention.run.analysing import Findings
+    from effective_attention.run.analysing import AnalysisResults
     from effective_attention.run.loggers import ForgivingWandbLogger
 
     logged = []
     fake = SimpleNamespace(experiment=SimpleNamespace(log=logged.append))
-    ForgivingWandbLogger._log_findings(fake, Findings({}, {"explorer": "<p>small</p>", "other": "x" * 20_000_001}))
+    ForgivingWandbLogger._log_results(
+        fake, AnalysisResults({}, {"explorer": "<p>small</p>", "other": "x" * 20_000_001})
+    )
     ((name, page),) = logged[0].items()
     assert (name, page.html) == ("pages/explorer", "<p>small</p>")
     assert caplog.messages == ["W&B: left out, because larger than 20 MB: other.html"]

@@ -40,7 +40,7 @@ def build_subject(
     from hydra import compose, initialize_config_dir
     from hydra.utils import instantiate
 
-    from effective_attention.analyses.common.run import Subject
+    from effective_attention.analyses.common.subject import Subject
     from effective_attention.data.annotation.tagging import annotate
     from effective_attention.data.datamodule import TextDataModule
     from effective_attention.data.sources import SampleSource
@@ -85,3 +85,13 @@ def join_two(rank: int, folder: str, tokens: str = "tokens") -> Any:
     store = torch.distributed.FileStore(f"{folder}/store", 2)
     torch.distributed.init_process_group("gloo", store=store, rank=rank, world_size=2)
     return build_subject(Path(folder) / tokens)
+
+
+def make_context(
+    *, layers: int = 2, heads: int = 2, width: int = 8, max_length: int = 16, examples: int = 1, **more: Any
+) -> Any:
+    """A context without a model behind it; what only the split knows goes where it belongs."""
+    from effective_attention.analyses.common.base import Context, SplitFacts
+
+    of_split = {name: more.pop(name) for name in ("lengths", "token_ids", "texts", "relations") if name in more}
+    return Context(layers, heads, width, SplitFacts(examples, max_length, **of_split), **more)

@@ -162,12 +162,12 @@ def test_summaries_by_hand(page: Page, makers: tuple[Make, Make]) -> None:
 
 def test_each_figure_and_table_says_what_was_measured_on_which_data(page: Page, makers: tuple[Make, Make]) -> None:
     counts = "RTE 408, MRPC 408, STS-B 408"
-    sentence = f"Measured on validation examples ({counts}), minilm (finetuned), data from local files; reading: exact"
+    sentence = f"Measured on validation examples ({counts}), minilm (finetuned), data from local files"
     assert page.text.count(sentence) == 60  # 43 figures, and the tables of 17 sections
     assert f"the two compared on the same examples ({counts})." in page.text
     tables = makers[0]("rte", model="tiny", data="sample", split="test", examples=7, checkpoint="")
     assert sections.measured(tables["timing"]) == (
-        "Measured on test examples (RTE 7), tiny (pretrained), data from the embedded sample; reading: exact."
+        "Measured on test examples (RTE 7), tiny (pretrained), data from the embedded sample."
     )
 
 

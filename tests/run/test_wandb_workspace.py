@@ -1,11 +1,14 @@
 """The W&B workspace names what the commands log. Nothing is sent anywhere."""
 
 import re
+from types import SimpleNamespace
 
 import pytest
+from omegaconf import OmegaConf
 
-from effective_attention.run import wandb_workspace as module
+from effective_attention.reports.chapters import CHAPTERS
 from effective_attention.run.wandb_workspace import main, workspace
+from helpers.paths import CONF
 
 
 def strings(value):
@@ -27,49 +30,70 @@ def test_sections_and_place(definition):
     assert [section["name"] for section in sections] == [
         "Scores",
         "Cost of effective attention",
-        "Attention drifts while the model learns",
+        "Attention, layer by layer",
         "Figures",
     ]
     assert (definition["entity"], definition["project"]) == ("somebody", "some-project")
 
 
-def test_every_panel_shows_something_that_is_logged(definition, trained_with_analyses):
-    """Metric names, patterns and figures of the panels, against a real run's."""
-    metrics, figures = trained_with_analyses
+def test_scores_are_metrics_of_some_task(definition):
+    """No panel asks for a name that no task has."""
+    known = {name for path in (CONF / "task").glob("*.yaml") for name in (OmegaConf.load(path).metrics or {})}
+    asked = {text.split("/")[2] for text in strings(definition) if text.startswith("test/")}
+    costs = {"seconds", "seconds_ratio", "max_logit_difference"}
+    assert asked == known | costs
+
+
+def test_every_panel_shows_what_an_offline_run_logs(definition, offline):
+    """Costs, followed numbers and figures of the panels against what a real run, offline, has logged."""
     named = strings(definition)
-    shown = {text for text in named if text.startswith(("test/", "token_attention/", "figures/"))}
-    patterns = {text for text in named if text.startswith("cosine/")}
-    assert patterns == {"cosine/standard/layer_.*", "cosine/effective/layer_.*"}
+    logged = set(offline.metrics)
+    assert {text for text in named if text.startswith("test/") and text.endswith(("seconds", "ratio"))} <= logged
+    prefixes = [chapter.scalars.prefix for chapter in CHAPTERS if chapter.scalars is not None]
+    patterns = [text for text in named if text.endswith("/.*")]
+    assert len(patterns) == 2 * len(prefixes)
     for pattern in patterns:
-        assert [name for name in metrics if re.fullmatch(pattern, name)]
-    assert {name for name in metrics if name.startswith("token_attention/")} <= shown
-    assert {
-        f"test/{kind}/{name}" for kind in ("standard", "effective") for name in ("accuracy", "f1", "seconds")
-    } <= shown
-    assert {f"figures/{name}" for name in figures} & shown
-    for text in shown:
-        kind, _, name = text.partition("/")
-        if kind != "figures" and not name.endswith(("matthews", "pearson", "spearman")):  # other tasks' metrics
-            assert text in metrics
+        assert any(re.fullmatch(pattern, name) for name in logged), pattern
+    followed = {name for name in logged if name.split("/")[0] in prefixes}
+    assert all(any(re.fullmatch(pattern, name) for pattern in patterns) for name in followed)
+    assert {f"figures/{name}" for name in offline.figures} <= set(named)
+
+
+def test_every_figure_of_every_chapter_has_a_panel(definition):
+    shown = {text for text in strings(definition) if text.startswith("figures/")}
+    assert shown == {f"figures/{drawing.name}" for chapter in CHAPTERS for drawing in chapter.figures}
 
 
 @pytest.fixture(scope="module")
-def trained_with_analyses(composer, tmp_path_factory):
-    from effective_attention.run.experiment import train
+def offline(composer, trained, tmp_path_factory):
+    """What one evaluation with the analyses that are followed sends to W&B, where there is no server."""
+    from effective_attention.run import loggers
+    from effective_attention.run.experiment import evaluate
 
-    cfg = composer(
-        "train", tmp_path_factory.mktemp("run"), "analysis=[token_types,finetuning_shift]", "drift.examples=0"
-    )
-    metrics = train(cfg)
-    from pathlib import Path
+    wanted = [chapter.analysis for chapter in CHAPTERS if chapter.scalars is not None]
+    few = ["analysis.dependency_alignment.least=0"] if "dependency_alignment" in wanted else []
+    folder = tmp_path_factory.mktemp("offline")
+    options = [f"checkpoint={trained.folder}", f"analysis=[{','.join(wanted)}]", "logger=wandb", *few]
+    kept = SimpleNamespace(metrics={}, figures=[])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WANDB_MODE", "offline")
+        log_metrics = loggers.ForgivingWandbLogger.log_metrics
+        log_results = loggers.ForgivingWandbLogger.log_results
 
-    return metrics, [path.stem for path in (Path(cfg.run_dir) / "figures").glob("*.png")]
+        def metrics(self, values, step=None):
+            kept.metrics |= values
+            log_metrics(self, values, step)
 
+        def results(self, found):
+            kept.figures += list(found.figures)
+            log_results(self, found)
+            assert not self.broken
 
-def test_every_figure_of_an_analysis_has_a_panel():
-    from helpers.figures import FIGURES
-
-    assert set(module._FIGURES) <= set(FIGURES)
+        patch.setattr(loggers.ForgivingWandbLogger, "log_metrics", metrics)
+        patch.setattr(loggers.ForgivingWandbLogger, "log_results", results)
+        evaluate(composer("evaluate", folder, *options))
+    assert kept.figures
+    return kept
 
 
 def test_a_server_that_refuses_is_one_line(monkeypatch, capsys):

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sized
 from itertools import product
-from typing import Any, Literal, Self, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 import pandas as pd
@@ -31,7 +31,7 @@ from rich.console import Console
 from rich.progress import track
 from torch import Tensor
 
-from effective_attention.analyses.common.base import Context, TextAnalysis
+from effective_attention.analyses.common.base import Analysis, Context, TextAnalysis
 from effective_attention.analyses.common.options import check_flag, check_number
 from effective_attention.analyses.common.tables import tidy
 from effective_attention.attention.alternatives import alternative_maps, bounds, distance
@@ -120,7 +120,7 @@ class AlternativeAttention(TextAnalysis):
         self.starts = starts
         self.bound = bound
 
-    def setup(self, context: Context) -> Self:
+    def setup(self, context: Context) -> Analysis:
         """Check that the model has the head that is shown."""
         super().setup(context)
         check_number("analysis.alternative_attention.layer", self.layer, 0, context.layers - 1)

@@ -12,14 +12,12 @@ head before heads are averaged. The example is one of the split, or a text of th
 
 from __future__ import annotations
 
-from typing import Self
-
 import pandas as pd
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from effective_attention.analyses.common.base import Context, TextAnalysis
+from effective_attention.analyses.common.base import Analysis, Context, TextAnalysis
 from effective_attention.analyses.common.options import check_graph_options, is_whole_number
 from effective_attention.analyses.common.tables import name_tokens, tidy
 from effective_attention.attention.trace import Trace
@@ -78,7 +76,7 @@ class AttentionGraph(TextAnalysis):
         self.residual = residual
         self.convention: Convention = convention  # type: ignore[assignment]
 
-    def setup(self, context: Context) -> Self:
+    def setup(self, context: Context) -> Analysis:
         """Check, as far as that is known, that the text has the position."""
         super().setup(context)
         self._check_row(context.max_length if context.text is None else int(context.text.trace.lengths[0]))

@@ -9,14 +9,12 @@ not only those on delimiters: ``scale_min`` and ``scale_max``. Standard weights 
 
 from __future__ import annotations
 
-from typing import Self
-
 import pandas as pd
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from effective_attention.analyses.common.base import Context, SplitAnalysis
+from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
 from effective_attention.analyses.common.tables import mean_over, tidy
 from effective_attention.analyses.common.tokens import of_kind
 from effective_attention.attention.trace import Trace
@@ -60,7 +58,7 @@ class Delimiters(SplitAnalysis):
     lowest: Tensor
     highest: Tensor
 
-    def setup(self, context: Context) -> Self:
+    def setup(self, context: Context) -> Analysis:
         """Start sums for each attention, layer, head and delimiter."""
         super().setup(context)
         self.add_sum("total", len(ATTENTIONS), context.layers, context.heads, len(DELIMITERS))

@@ -24,14 +24,12 @@ is up to the tagger or the treebank; a root has no arc, and a word whose head ha
 
 from __future__ import annotations
 
-from typing import Self
-
 import pandas as pd
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from effective_attention.analyses.common.base import Context, SplitAnalysis
+from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
 from effective_attention.analyses.common.options import check_pair_options, is_whole_number
 from effective_attention.analyses.common.pairs import counted, pair_weights
 from effective_attention.analyses.common.tables import mean_over, tidy
@@ -146,7 +144,7 @@ class DependencyAlignment(SplitAnalysis):
         self.subtypes = subtypes
         self.least = least
 
-    def setup(self, context: Context) -> Self:
+    def setup(self, context: Context) -> Analysis:
         """Number the split's relations, and start sums for each head, fixed rule and relation."""
         super().setup(context)
         names = [name if self.subtypes else name.split(":")[0] for name in context.split.relations]

@@ -15,14 +15,12 @@ positive ones (``convention``).
 
 from __future__ import annotations
 
-from typing import Self
-
 import pandas as pd
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from effective_attention.analyses.common.base import Context, SplitAnalysis
+from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
 from effective_attention.analyses.common.options import check_pair_options
 from effective_attention.analyses.common.pairs import counted, distances, even_weights, pair_weights
 from effective_attention.analyses.common.tables import tidy
@@ -59,7 +57,7 @@ class Distance(SplitAnalysis):
         self.special_tokens = special_tokens
         self.convention: Convention = convention  # type: ignore[assignment]
 
-    def setup(self, context: Context) -> Self:
+    def setup(self, context: Context) -> Analysis:
         """Start sums of weight times distance and of weight, for each head, and for even attention."""
         super().setup(context)
         self.add_sum("sums", len(ATTENTIONS), context.layers, context.heads, 2)

@@ -16,14 +16,12 @@ lie. With ``special_tokens=False`` queries and keys that are special are left ou
 
 from __future__ import annotations
 
-from typing import Self
-
 import pandas as pd
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from effective_attention.analyses.common.base import Context, SplitAnalysis
+from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
 from effective_attention.analyses.common.options import check_pair_options
 from effective_attention.analyses.common.pairs import counted, pair_weights
 from effective_attention.analyses.common.tables import mean_over, tidy
@@ -82,7 +80,7 @@ class Entropy(SplitAnalysis):
         self.special_tokens = special_tokens
         self.convention: Convention = convention  # type: ignore[assignment]
 
-    def setup(self, context: Context) -> Self:
+    def setup(self, context: Context) -> Analysis:
         """Start sums of each statistic, and counts of the rows that are in them."""
         super().setup(context)
         shape = (len(ATTENTIONS), context.layers, context.heads, len(STATISTICS))

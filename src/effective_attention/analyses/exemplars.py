@@ -18,7 +18,6 @@ With each exemplar comes the whole row of its query, so that the text can be sho
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -26,7 +25,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from effective_attention.analyses.common.base import Context, SplitAnalysis
+from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
 from effective_attention.analyses.common.options import check_pair_options, is_whole_number, layer_numbers
 from effective_attention.analyses.common.pairs import counted, counted_tokens, distances
 from effective_attention.attention.trace import Trace
@@ -106,7 +105,7 @@ class Exemplars(SplitAnalysis):
         self.least_distance = least_distance
         self.special_tokens = special_tokens
 
-    def setup(self, context: Context) -> Self:
+    def setup(self, context: Context) -> Analysis:
         """Find the chosen layers and heads, and make room for their exemplars."""
         super().setup(context)
         head = self.head

@@ -22,14 +22,14 @@ how many were in. ``milliseconds`` an example come on top of the forward pass.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self, get_args
+from typing import Any, NamedTuple, get_args
 
 import pandas as pd
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from effective_attention.analyses.common.base import Context, SplitAnalysis
+from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
 from effective_attention.analyses.common.options import check_graph_options, check_limit, is_whole_number
 from effective_attention.analyses.common.samples import in_sample, sample
 from effective_attention.analyses.common.tokens import of_kind
@@ -110,7 +110,7 @@ class Faithfulness(SplitAnalysis):
         self.erase = erase
         self.delimiters = delimiters
 
-    def setup(self, context: Context) -> Self:
+    def setup(self, context: Context) -> Analysis:
         """Draw the sample, and make room for one number per example and column."""
         super().setup(context)
         _check(context, row=self.row, steps=self.steps, shares=self.shares, erase=self.erase)

@@ -10,14 +10,12 @@ The naive equivalent, per example and head: ``cosine_similarity(pretrained[:n, :
 
 from __future__ import annotations
 
-from typing import Self
-
 import pandas as pd
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from effective_attention.analyses.common.base import Context, SplitAnalysis
+from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
 from effective_attention.analyses.common.tables import mean_over, tidy
 from effective_attention.attention.trace import Trace
 from effective_attention.attention.variants import ATTENTIONS
@@ -41,7 +39,7 @@ class FinetuningShift(SplitAnalysis):
 
     needs_reference = True
 
-    def setup(self, context: Context) -> Self:
+    def setup(self, context: Context) -> Analysis:
         """Start sums of cosines for each head."""
         super().setup(context)
         self.add_sum("total", len(ATTENTIONS), context.layers, context.heads)

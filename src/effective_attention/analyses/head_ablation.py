@@ -11,14 +11,14 @@ is used; ``examples`` in the table is the size of the split, ``count`` that of t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any
 
 import pandas as pd
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from effective_attention.analyses.common.base import Context, SplitAnalysis
+from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
 from effective_attention.analyses.common.options import check_limit
 from effective_attention.analyses.common.samples import in_sample, sample
 from effective_attention.attention.hook import AttentionCall
@@ -56,7 +56,7 @@ class HeadAblation(SplitAnalysis):
         check_limit("analysis.head_ablation.limit", limit)
         self.limit = limit
 
-    def setup(self, context: Context) -> Self:
+    def setup(self, context: Context) -> Analysis:
         """Draw the sample, and make the task's metrics for every variant."""
         super().setup(context)
         if context.task is None:

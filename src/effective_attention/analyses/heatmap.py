@@ -5,12 +5,10 @@ Sun & Marasovic (2021), Fig. 2 and 7; Brunner et al. (2020), Fig. 6. The example
 
 from __future__ import annotations
 
-from typing import Self
-
 import pandas as pd
 import torch
 
-from effective_attention.analyses.common.base import Context, TextAnalysis
+from effective_attention.analyses.common.base import Analysis, Context, TextAnalysis
 from effective_attention.analyses.common.options import is_whole_number, layer_numbers
 from effective_attention.analyses.common.tables import name_tokens, tidy
 from effective_attention.attention.trace import Trace
@@ -32,7 +30,7 @@ class Heatmap(TextAnalysis):
         self.layer = layer
         self.head = head
 
-    def setup(self, context: Context) -> Self:
+    def setup(self, context: Context) -> Analysis:
         """Check that the model has the head and the layer."""
         super().setup(context)
         if not is_whole_number(self.head, 0) or self.head >= context.heads:

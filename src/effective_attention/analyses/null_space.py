@@ -22,14 +22,13 @@ Q^T`` has the left null space of ``V R^T``.
 from __future__ import annotations
 
 import logging
-from typing import Self
 
 import pandas as pd
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from effective_attention.analyses.common.base import Context, SplitAnalysis
+from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
 from effective_attention.analyses.common.options import is_whole_number
 from effective_attention.analyses.common.samples import in_sample, sample
 from effective_attention.analyses.common.tables import mean_over, tidy
@@ -140,7 +139,7 @@ class NullSpace(SplitAnalysis):
         self.padded_examples = padded_examples
         self.projected_examples = projected_examples
 
-    def setup(self, context: Context) -> Self:
+    def setup(self, context: Context) -> Analysis:
         """Draw the two samples, and start sums by head and by length."""
         super().setup(context)
         self.compared = sample(context, self.padded_examples)

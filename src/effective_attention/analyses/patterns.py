@@ -9,14 +9,12 @@ is removed before the split and before the picture. The net and what it was trai
 
 from __future__ import annotations
 
-from typing import Self
-
 import pandas as pd
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from effective_attention.analyses.common.base import Context, SplitAnalysis
+from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
 from effective_attention.analyses.common.options import is_whole_number
 from effective_attention.analyses.common.samples import random_share
 from effective_attention.analyses.common.tables import mean_over, tidy
@@ -50,7 +48,7 @@ class Patterns(SplitAnalysis):
         self.maps = maps
         self.net = load_pattern_net()
 
-    def setup(self, context: Context) -> Self:
+    def setup(self, context: Context) -> Analysis:
         """Start counts of patterns for each attention and layer."""
         super().setup(context)
         self.add_sum("found", len(ATTENTIONS), context.layers, len(PATTERNS))

@@ -16,14 +16,12 @@ there are no rows for cls and sep); effective attention counts by the size of it
 
 from __future__ import annotations
 
-from typing import Self
-
 import pandas as pd
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from effective_attention.analyses.common.base import Context, SplitAnalysis
+from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
 from effective_attention.analyses.common.options import check_pair_options
 from effective_attention.analyses.common.pairs import counted, counted_tokens, even_weights, pair_weights
 from effective_attention.analyses.common.tables import tidy
@@ -79,7 +77,7 @@ class PosAttention(SplitAnalysis):
         self.special_tokens = special_tokens
         self.convention: Convention = convention  # type: ignore[assignment]
 
-    def setup(self, context: Context) -> Self:
+    def setup(self, context: Context) -> Analysis:
         """Start sums of weight for each head, direction and tag, for even attention, and counts of tokens."""
         super().setup(context)
         self.add_sum("total", len(ATTENTIONS), context.layers, context.heads, len(DIRECTIONS), len(TAGS))

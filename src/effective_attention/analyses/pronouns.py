@@ -17,7 +17,7 @@ import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import pandas as pd
 import torch
@@ -162,7 +162,7 @@ class Pronouns(Analysis):
         self.residual = residual
         self.convention: Convention = convention  # type: ignore[assignment]
 
-    def setup(self, context: Context) -> Self:
+    def setup(self, context: Context) -> Analysis:
         """Find the gap, the candidates and the referents; refuse a model without a masked-language-model head."""
         super().setup(context)
         if context.models.masked_lm is None:

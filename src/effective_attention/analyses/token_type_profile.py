@@ -13,14 +13,13 @@ row sum to 1 over the types, effective ones need not.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Self
 
 import pandas as pd
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from effective_attention.analyses.common.base import Context, SplitAnalysis
+from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
 from effective_attention.analyses.common.tables import mean_over, tidy
 from effective_attention.analyses.common.tokens import of_kind
 from effective_attention.attention.trace import Layer, Trace
@@ -59,7 +58,7 @@ def type_profile(
 class TokenTypeProfile(SplitAnalysis):
     """Table: attention, layer, head, source, target, value, share, count (examples that have queries of the source)."""
 
-    def setup(self, context: Context) -> Self:
+    def setup(self, context: Context) -> Analysis:
         """Find periods and commas in the vocabulary, and start sums for each head, source and target."""
         super().setup(context)
         if context.tokenizer is None:

@@ -16,14 +16,13 @@ Deviation: the paper does not say whether proper nouns are nouns and auxiliaries
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Self
 
 import pandas as pd
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from effective_attention.analyses.common.base import Context, SplitAnalysis
+from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
 from effective_attention.analyses.common.options import layer_numbers
 from effective_attention.analyses.common.tables import mean_over, tidy
 from effective_attention.analyses.common.tokens import check_tags, of_kind, with_tag
@@ -66,7 +65,7 @@ class TokenTypes(SplitAnalysis):
         self.words = {name: list(tags) for name, tags in words.items()}
         self.types = (*self.words, "sep", "cls", "punctuation")
 
-    def setup(self, context: Context) -> Self:
+    def setup(self, context: Context) -> Analysis:
         """Start sums for each chosen layer, statistic, head and type."""
         super().setup(context)
         self.layers = layer_numbers(self.layer, context.layers, "analysis.token_types.layer")

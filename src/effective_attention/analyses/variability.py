@@ -19,14 +19,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Self
 
 import pandas as pd
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from effective_attention.analyses.common.base import Context, SplitAnalysis
+from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
 from effective_attention.analyses.common.options import check_limit, check_pair_options, is_whole_number
 from effective_attention.analyses.common.pairs import counted_tokens
 from effective_attention.analyses.common.samples import in_sample, sample
@@ -84,7 +83,7 @@ class Variability(SplitAnalysis):
         self.positions = positions
         self.special_tokens = special_tokens
 
-    def setup(self, context: Context) -> Self:
+    def setup(self, context: Context) -> Analysis:
         """Draw the sample, and make room for the corners of its matrices."""
         super().setup(context)
         self.chosen = sample(context, self.examples)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -130,6 +130,7 @@ def collate(
     return batch
 
 
+@runtime_checkable
 class Batches(Protocol):
     """How examples become batches: what analyses need of a data module, be it Lightning's or ``TextBatches``."""
 

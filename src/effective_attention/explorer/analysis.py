@@ -10,12 +10,12 @@ The text is one of the split, or the user's own. It is run through the model on 
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import pandas as pd
 from transformers import PreTrainedModel
 
-from effective_attention.analyses.common.base import Context, TextAnalysis
+from effective_attention.analyses.common.base import Analysis, Context, TextAnalysis
 from effective_attention.analyses.common.options import check_flag
 from effective_attention.analyses.common.schema import Column, Schema
 from effective_attention.attention.trace import Trace, one_text, trace
@@ -81,7 +81,7 @@ class ExplorerPage(TextAnalysis):
         self.other_texts = tuple(str(text) for text in (beside_text, beside_text_pair) if text is not None)
         self.sides: list[Side] = []
 
-    def setup(self, context: Context) -> Self:
+    def setup(self, context: Context) -> Analysis:
         """Check that there is something to show, and to compare with."""
         super().setup(context)
         if context.text is not None and not context.text.texts[0].strip():

@@ -25,7 +25,7 @@ _POINTS = 72  # an inch
 _MOST_ROWS = 60  # of a full table on the page
 _MOST_BYTES = 400_000  # of a table inside the page as CSV
 _DATA = {"sample": "the embedded sample", "local": "local files", "hub": "the Hugging Face hub"}
-_READINGS = {"exact": "exact", "padded": "padded to a fixed length"}
+_PADDED = "as published, with padding inside the null space"
 
 
 @dataclass(frozen=True)
@@ -132,16 +132,17 @@ def _section(chapter: Chapter, tables: Mapping[str, DataFrame], figures: Path | 
 
 
 def measured(table: DataFrame) -> str:
-    """One sentence: which tasks, splits, numbers of examples, model, data and reading."""
+    """Say in one sentence on which tasks, splits, numbers of examples, model and data the rows were measured, and how."""
     if "text" in table:
         return _of_a_text(table)
     found = panels(table)
     splits = " and ".join(map(str, table["split"].unique()))
     counts = ", ".join(_count(panel, "examples") for panel in found)
+    examples = "example" if table["examples"].max() == 1 else "examples"
     states = ["pretrained" if empty else "finetuned" for empty in (table["checkpoint"].fillna("") == "").unique()]
     models = f"{' and '.join(map(str, table['model'].unique()))} ({' and '.join(states)})"
     data = " and ".join(_DATA.get(str(name), str(name)) for name in table["data"].unique())
-    return f"Measured on {splits} examples ({counts}), {models}, data from {data}{_reading(table, found)}."
+    return f"Measured on {splits} {examples} ({counts}), {models}, data from {data}{_reading(table, found)}."
 
 
 def _of_a_text(table: DataFrame) -> str:
@@ -157,9 +158,13 @@ def _count(panel: Panel, column: str) -> str:
 
 
 def _reading(table: DataFrame, found: Sequence[Panel]) -> str:
+    """Say how effective attention was read where that is not exactly, which is what all else means."""
     readings = list(table["reading"].dropna().unique()) if "reading" in table else []
-    words = [_READINGS.get(str(name), str(name)) for name in readings if name not in ("exact_subset", "projected")]
-    text = f"; reading: {' and '.join(words)}" if words else ""
+    if "padded" not in readings:
+        return ""
+    if "exact" not in readings:
+        return f"; effective attention read {_PADDED}"
+    text = f"; effective attention read exactly, and {_PADDED}"
     if "exact_subset" in readings and "count" in table:
         subsets = [replace(panel, table=panel.table[panel.table["reading"] == "padded"]) for panel in found]
         counts = [_count(panel, "count") for panel in subsets if len(panel.table)]

@@ -8,24 +8,16 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from typing import Any
 
+from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.errors import UserError, first_line
+from effective_attention.reports.chapter import Chapter
+from effective_attention.reports.chapters import all_chapters
 from effective_attention.run.cli import one_line_errors
 
-_ATTENTIONS = ("standard", "effective")
-_SCORES = ("accuracy", "f1", "matthews", "pearson", "spearman")
-_TOKEN_TYPES = ("cls", "sep", "punctuation", "noun", "pronoun", "verb")
-_FIGURES = (
-    "token_types", "delimiters", "finetuning_shift", "patterns", "null_space", "timing", "heatmap", "head_ablation",
-    "faithfulness", "faithfulness_layers", "faithfulness_subject", "attention_graph", "attention_graph_maps", "pronouns",
-    "alternative_attention", "alternative_attention_heads", "token_type_profile", "token_type_profile_pairs",
-    "token_identity", "token_identity_transfer", "token_identity_generalisation", "token_identity_layers",
-    "token_identity_neighbours", "token_mixing", "token_mixing_context", "token_mixing_cls", "token_mixing_word",
-    "token_mixing_tags", "distance", "distance_depth", "entropy", "entropy_relative", "variability", "pos_attention",
-    "pos_attention_effective", "pos_attention_from", "dependency_alignment", "dependency_alignment_relations", "exemplars",
-    "exemplars_effective",
-)  # fmt: skip
+_SCORES = ("accuracy", "f1", "matthews_correlation", "pearson", "spearman")
 
 
 def workspace(entity: str, project: str, *, name: str = "Effective attention") -> Any:
@@ -36,20 +28,21 @@ def workspace(entity: str, project: str, *, name: str = "Effective attention") -
     except ImportError as error:
         raise UserError("wandb-workspaces is not installed; pip install 'effective-attention[dashboard]'") from error
 
+    chapters = all_chapters()
+    scores = [_bars(panels, score, f"test/{{}}/{score}") for score in _SCORES]
+    figures = [drawing.name for chapter in chapters for drawing in chapter.figures]
     sections = [
-        workspaces.Section("Scores", [_bars(panels, score, f"test/{{}}/{score}") for score in _SCORES], is_open=True),
+        workspaces.Section("Scores", scores, is_open=True),
         workspaces.Section("Cost of effective attention", _cost(panels), is_open=True),
-        workspaces.Section("Attention drifts while the model learns", _drift(panels), is_open=True),
-        workspaces.Section(
-            "Figures", [panels.MediaBrowser(title=key, media_keys=[f"figures/{key}"]) for key in _FIGURES]
-        ),
+        workspaces.Section("Attention, layer by layer", _followed(panels, chapters), is_open=True),
+        workspaces.Section("Figures", [panels.MediaBrowser(title=f, media_keys=[f"figures/{f}"]) for f in figures]),
     ]
-    runs = workspaces.RunsetSettings(pinned_columns=[f"summary:test/{kind}/accuracy" for kind in _ATTENTIONS])
+    runs = workspaces.RunsetSettings(pinned_columns=[f"summary:test/{kind}/accuracy" for kind in ATTENTIONS])
     return workspaces.Workspace(entity=entity, project=project, name=name, sections=sections, runset_settings=runs)
 
 
 def _bars(panels: Any, title: str, pattern: str) -> Any:
-    return panels.BarPlot(title=title, metrics=[pattern.format(kind) for kind in _ATTENTIONS], orientation="v")
+    return panels.BarPlot(title=title, metrics=[pattern.format(kind) for kind in ATTENTIONS], orientation="v")
 
 
 def _cost(panels: Any) -> list[Any]:
@@ -62,26 +55,15 @@ def _cost(panels: Any) -> list[Any]:
     ]
 
 
-def _drift(panels: Any) -> list[Any]:
-    """A line per layer, and one per type of token, for each attention."""
-    cosines = [
+def _followed(panels: Any, chapters: Sequence[Chapter]) -> list[Any]:
+    """Draw, for each attention, a panel of the numbers that each chapter follows."""
+    return [
         panels.LinePlot(
-            title=f"similarity to the pretrained start, {kind}",
-            metric_regex=f"cosine/{kind}/layer_.*",
-            title_y="cosine",
-            y=[],
+            title=f"{scalars.title}, {kind}", metric_regex=f"{scalars.prefix}/{kind}/.*", title_y=scalars.unit, y=[]
         )
-        for kind in _ATTENTIONS
+        for scalars in (chapter.scalars for chapter in chapters if chapter.scalars is not None)
+        for kind in ATTENTIONS
     ]
-    tokens = [
-        panels.LinePlot(
-            title=f"attention of [CLS], {kind}",
-            y=[f"token_attention/{kind}/{token}" for token in _TOKEN_TYPES],
-            title_y="weight",
-        )
-        for kind in _ATTENTIONS
-    ]
-    return [*cosines, *tokens]
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -3,12 +3,16 @@
 import pytest
 import torch
 
-from effective_attention.analyses.common.base import Context, drawn, layer_numbers, mean_over, sample, tidy
+from effective_attention.analyses.common.base import Context
+from effective_attention.analyses.common.options import layer_numbers
+from effective_attention.analyses.common.samples import random_share, sample
+from effective_attention.analyses.common.tables import mean_over, tidy
 from effective_attention.errors import UserError
+from helpers.subjects import make_context
 
 
 def context(examples: int, seed: int = 0) -> Context:
-    return Context(layers=1, heads=1, d_head=1, width=1, max_length=1, examples=examples, seed=seed)
+    return make_context(layers=1, heads=1, width=1, max_length=1, examples=examples, seed=seed)
 
 
 @pytest.mark.parametrize(("count", "expected"), [(0, 0), (3, 3), (10, 10), (99, 10), (None, 10)])
@@ -29,7 +33,7 @@ def test_a_sample_depends_on_the_seed_alone():
 @pytest.mark.parametrize("share", [0.01, 0.3])
 def test_numbers_are_drawn_evenly(seed, share):
     numbers = torch.arange(200_000)
-    chosen = drawn(numbers, share, seed).double()
+    chosen = random_share(numbers, share, seed).double()
     assert chosen.mean().item() == pytest.approx(share, abs=5 * (share * (1 - share) / len(numbers)) ** 0.5)
     parts = chosen.view(100, -1).mean(dim=1)  # nowhere more than elsewhere
     assert (parts - share).abs().max().item() < 5 * (share * (1 - share) / 2000) ** 0.5
@@ -39,7 +43,7 @@ def test_numbers_are_drawn_evenly(seed, share):
 
 def test_a_number_is_drawn_whatever_its_company():
     numbers = torch.arange(50)
-    assert torch.equal(drawn(numbers, 0.5, 7)[20:30], drawn(numbers[20:30], 0.5, 7))
+    assert torch.equal(random_share(numbers, 0.5, 7)[20:30], random_share(numbers[20:30], 0.5, 7))
 
 
 @pytest.mark.parametrize(("choice", "numbers"), [("last", [5]), ("all", [0, 1, 2, 3, 4, 5]), (0, [0]), (-1, [5])])

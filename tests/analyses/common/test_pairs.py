@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from effective_attention.analyses.common.options import check_pair_options
 from effective_attention.analyses.common.pairs import (
-    check_pair_options,
     counted,
     counted_tokens,
     distances,

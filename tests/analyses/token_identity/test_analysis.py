@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch.multiprocessing as processes
 
+from effective_attention.analyses.common.run import run_analyses
 from effective_attention.errors import UserError
 
 QUICK = {"folds": 2, "neighbours": [1, 2], "hidden_size": 6, "max_epochs": 2, "batch_size": 32, "learning_rate": 0.01}
@@ -18,13 +19,12 @@ QUICK = {"folds": 2, "neighbours": [1, 2], "hidden_size": 6, "max_epochs": 2, "b
 def build(context, **options):
     from effective_attention.analyses.token_identity import TokenIdentity
 
-    return TokenIdentity(context, **{**QUICK, **options})
+    return TokenIdentity(**{**QUICK, **options}).setup(context)
 
 
 def run(subject, analysis):
-    from effective_attention.analyses.common.run import analyse
 
-    return analyse(subject, {"token_identity": analysis})["token_identity"]
+    return run_analyses(subject, {"token_identity": analysis})["token_identity"]
 
 
 def without_clock(table):
@@ -180,7 +180,7 @@ def test_transfer_to_the_same_layer_is_the_test_of_the_first_fold(expected):
 
 @pytest.mark.parametrize("changes", [{"batch_size": 1}, {"batch_size": 9, "padding": "max_length"}], ids=str)
 def test_neither_batches_nor_padding_matter(subject, nowhere, expected, changes):
-    data = subject.datamodule
+    data = subject.data
     before = {name: getattr(data, name) for name in changes}
     try:
         for name, value in changes.items():
@@ -220,7 +220,7 @@ def test_chance_is_left_alone(subject, nowhere):
 
 
 def test_a_killed_run_goes_on_where_it_was(subject, somewhere, expected, monkeypatch):
-    from effective_attention.analyses.token_identity.units import Workshop
+    from effective_attention.analyses.token_identity.units import UnitTrainer
 
     analysis = build(somewhere)
     batches = subject.batches()
@@ -230,7 +230,7 @@ def test_a_killed_run_goes_on_where_it_was(subject, somewhere, expected, monkeyp
     analysis = build(somewhere)  # killed while collecting
     assert [analysis.wants(batch) for batch in batches] == [False] + [True] * (len(batches) - 1)
 
-    whole, done = Workshop.do, []
+    whole, done = UnitTrainer.do, []
 
     def killed(self, unit):
         if len(done) == 7:
@@ -238,11 +238,11 @@ def test_a_killed_run_goes_on_where_it_was(subject, somewhere, expected, monkeyp
         done.append(unit.name)
         return whole(self, unit)
 
-    monkeypatch.setattr(Workshop, "do", killed)
+    monkeypatch.setattr(UnitTrainer, "do", killed)
     with pytest.raises(KeyboardInterrupt):
         run(subject, analysis)
     again = []
-    monkeypatch.setattr(Workshop, "do", lambda self, unit: again.append(unit.name) or whole(self, unit))
+    monkeypatch.setattr(UnitTrainer, "do", lambda self, unit: again.append(unit.name) or whole(self, unit))
     analysis = build(somewhere)
     assert not any(analysis.wants(batch) for batch in batches)
     table = run(subject, analysis)
@@ -253,11 +253,11 @@ def test_a_killed_run_goes_on_where_it_was(subject, somewhere, expected, monkeyp
 
 
 def test_what_is_finished_is_not_done_again_and_the_states_are_gone(subject, somewhere, monkeypatch, tmp_path):
-    from effective_attention.analyses.token_identity.units import Workshop
+    from effective_attention.analyses.token_identity.units import UnitTrainer
 
     first = run(subject, build(somewhere, maps=["naive", "linear"]))
     assert not list(tmp_path.glob("token_identity_states*"))
-    monkeypatch.setattr(Workshop, "do", None)
+    monkeypatch.setattr(UnitTrainer, "do", None)
     analysis = build(somewhere, maps=["naive", "linear"], experiments=["input", "previous"])
     assert not any(analysis.wants(batch) for batch in subject.batches())
     table = run(subject, analysis)
@@ -268,7 +268,7 @@ def test_a_damaged_unit_is_done_anew(subject, somewhere):
     first = run(subject, build(somewhere, maps=["naive"]))
     analysis = build(somewhere, maps=["naive"])
     unit = analysis.chosen.units()[3]
-    analysis.kept.path(unit.name).write_bytes(b"not a zip")
+    analysis.parts.path(unit.name).write_bytes(b"not a zip")
     analysis = build(somewhere, maps=["naive"])
     assert analysis.wants([0])
     assert_same(run(subject, analysis), first)
@@ -283,10 +283,10 @@ def test_states_may_be_kept(subject, somewhere, tmp_path):
 
 def test_other_options_find_nothing_of_these(somewhere):
     folders = {
-        build(somewhere, **change).kept.folder for change in ({}, {"max_epochs": 3}, {"limit": 5}, {"hidden_size": 7})
+        build(somewhere, **change).parts.folder for change in ({}, {"max_epochs": 3}, {"limit": 5}, {"hidden_size": 7})
     }
     assert len(folders) == 4
-    assert build(somewhere, maps=["mlp"], folds=3).kept.folder in folders
+    assert build(somewhere, maps=["mlp"], folds=3).parts.folder in folders
 
 
 def test_nothing_is_written_before_the_first_batch(somewhere, tmp_path):
@@ -305,11 +305,10 @@ def test_states_that_are_missing(subject, somewhere):
 
 
 def _one_of_two(rank, folder):
-    from effective_attention.analyses.common.run import describe
     from helpers.subjects import join_two
 
     subject = join_two(rank, folder)
-    table = run(subject, build(describe(subject, seed=0, task=subject.datamodule.task), distances=["l2"]))
+    table = run(subject, build(subject.context(seed=0, task=subject.data.task), distances=["l2"]))
     (Path(folder) / f"{rank}.pickle").write_bytes(pickle.dumps(table))
     torch.distributed.destroy_process_group()
 
@@ -395,7 +394,7 @@ def test_a_text_of_one_token(nowhere):
     lengths = nowhere.lengths.copy()
     lengths[4] = 1
     with pytest.raises(UserError, match="example 4 has a single token"):
-        build(dataclasses.replace(nowhere, lengths=lengths))
+        build(dataclasses.replace(nowhere, split=dataclasses.replace(nowhere.split, lengths=lengths)))
 
 
 def test_a_disk_that_is_too_small(somewhere, monkeypatch):

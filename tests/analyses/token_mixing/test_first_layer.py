@@ -3,14 +3,14 @@
 import pytest
 import torch
 
-from effective_attention.analyses.token_mixing.first_layer import from_first_layer, text_inputs
-from effective_attention.attention.trace import trace
+from effective_attention.analyses.token_mixing.first_layer import from_first_layer
+from effective_attention.attention.trace import one_text, trace
 
 
 def test_what_the_first_layer_reads_leads_to_every_hidden_state(each_trace):
     for row in range(3):
         real = each_trace.mask[row]
-        with torch.no_grad(), from_first_layer(each_trace.model, text_inputs(each_trace, row)) as (run, x):
+        with torch.no_grad(), from_first_layer(each_trace.model, one_text(each_trace, row)) as (run, x):
             hidden = run(x)
         torch.testing.assert_close(x[0], each_trace.hidden[0][row][real])
         assert len(hidden) == len(each_trace.layers)
@@ -19,7 +19,7 @@ def test_what_the_first_layer_reads_leads_to_every_hidden_state(each_trace):
 
 
 def test_another_input_is_really_read(each_trace):
-    with torch.no_grad(), from_first_layer(each_trace.model, text_inputs(each_trace, 0)) as (run, x):
+    with torch.no_grad(), from_first_layer(each_trace.model, one_text(each_trace, 0)) as (run, x):
         before, other, after = run(x), run(x.flip(-1)), run(x)
     assert all((a - b).abs().max() > 1e-3 for a, b in zip(before, other, strict=True))
     assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
@@ -41,7 +41,7 @@ def test_the_model_is_left_as_it_was(each_trace):
 
 
 def _stop_halfway(seen):
-    with from_first_layer(seen.model, text_inputs(seen, 0)):
+    with from_first_layer(seen.model, one_text(seen, 0)):
         assert not seen.model.training
         raise RuntimeError("halfway")
 
@@ -60,7 +60,7 @@ def test_a_layer_that_is_called_again_reads_what_the_model_made():
     }
     model = AlbertModel(AlbertConfig(vocab_size=30, **sizes)).double().eval()
     seen = trace(model, {"input_ids": torch.arange(5, 10)[None]})
-    with torch.no_grad(), from_first_layer(model, text_inputs(seen, 0)) as (run, x):
+    with torch.no_grad(), from_first_layer(model, one_text(seen, 0)) as (run, x):
         for got, expected in zip(run(x), seen.hidden[1:], strict=True):
             torch.testing.assert_close(got, expected)
 
@@ -72,6 +72,6 @@ def test_a_model_that_hides_its_input_is_refused(make_trace, monkeypatch):
     seen = make_trace()
     with (
         pytest.raises(ValueError, match="BertModel's first layer reads"),
-        from_first_layer(seen.model, text_inputs(seen, 0)),
+        from_first_layer(seen.model, one_text(seen, 0)),
     ):
         pass

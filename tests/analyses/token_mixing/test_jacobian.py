@@ -4,16 +4,16 @@ import pytest
 import torch
 
 from effective_attention.analyses.token_mixing import jacobian
-from effective_attention.analyses.token_mixing.first_layer import from_first_layer, text_inputs
+from effective_attention.analyses.token_mixing.first_layer import from_first_layer
 from effective_attention.analyses.token_mixing.jacobian import contributions, estimate, random_directions, squared_norms
-from effective_attention.attention.trace import trace
+from effective_attention.attention.trace import one_text, trace
 
 WIDTH = 16
 
 
 def autograd_norms(seen, row):
     """The whole Jacobian in reverse mode, then the norm of each block, (layer, query, key)."""
-    with from_first_layer(seen.model, text_inputs(seen, row)) as (run, x):
+    with from_first_layer(seen.model, one_text(seen, row)) as (run, x):
         whole = torch.autograd.functional.jacobian(
             lambda y: torch.stack(run(y)), x
         )  # (layer, 1, query, width, 1, key, width)
@@ -81,7 +81,7 @@ def test_a_text_of_one_token_is_its_own(make_trace):
 def grams(make_trace):
     """The Gram matrices of all blocks, (layer, query, key, width, width): they tell the norm along any direction."""
     seen = make_trace()
-    with from_first_layer(seen.model, text_inputs(seen, 0)) as (run, x):
+    with from_first_layer(seen.model, one_text(seen, 0)) as (run, x):
         whole = torch.autograd.functional.jacobian(lambda y: torch.stack(run(y)), x)
     whole = whole[:, 0, :, :, 0]  # (layer, query, d, key, width)
     return torch.einsum("lqdkw,lqdkv->lqkwv", whole, whole)
@@ -94,7 +94,7 @@ def along(gram, directions):
 
 def test_samples_are_squared_norms_along_directions(make_trace, grams):
     seen, chosen = make_trace(), random_directions(WIDTH, 5, seed=1)
-    with torch.no_grad(), from_first_layer(seen.model, text_inputs(seen, 0)) as (run, x):
+    with torch.no_grad(), from_first_layer(seen.model, one_text(seen, 0)) as (run, x):
         torch.testing.assert_close(squared_norms(run, x, chosen, keep=True), along(grams, chosen))
         torch.testing.assert_close(squared_norms(run, x, chosen)[..., 0], along(grams, chosen).sum(dim=-1))
 

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -143,7 +143,7 @@ class Analysis:
         """
         return re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
 
-    def setup(self, context: Context) -> Self:
+    def setup(self, context: Context) -> Analysis:
         """Learn what the model and the split are; check what options depend on them; start from nothing."""
         self.context = context
         return self
@@ -164,7 +164,7 @@ class Analysis:
         """Forget what was seen."""
         self.setup(self.context)
 
-    def to(self, device: torch.device) -> Self:
+    def to(self, device: torch.device) -> Analysis:
         """Work on this device; an analysis without tensors of its own has nothing to move."""
         return self
 
@@ -186,7 +186,7 @@ class SplitAnalysis(Analysis, Metric):
         """Set all states back to nothing."""
         Metric.reset(self)
 
-    def to(self, device: torch.device) -> Self:
+    def to(self, device: torch.device) -> Analysis:
         """Move the states."""
         Metric.to(self, device)
         return self
@@ -195,7 +195,7 @@ class SplitAnalysis(Analysis, Metric):
         """Add a state that is added up over batches and processes, in double precision."""
         self.add_state(name, torch.zeros(shape, dtype=torch.float64), dist_reduce_fx="sum")
 
-    def set_dtype(self, dst_type: Any) -> Self:
+    def set_dtype(self, dst_type: Any) -> Analysis:
         """Leave sums in double precision whatever the trainer's precision is."""
         return self
 
@@ -211,7 +211,7 @@ class TextAnalysis(Analysis):
         self.example = example
         self._table: pd.DataFrame | None = None
 
-    def setup(self, context: Context) -> Self:
+    def setup(self, context: Context) -> Analysis:
         """Check that the split has the example."""
         super().setup(context)
         self._table = None
@@ -236,8 +236,8 @@ class TextAnalysis(Analysis):
         if self.context.text is not None:
             return self.look(self.context.text.trace.example(0))
         found = [table for table in gather(self._table) if table is not None]
-        if not found:
-            raise ValueError(f"{self.analysis_name()} was not shown example {self.example}")
+        if not found:  # no process was shown the example
+            return pd.DataFrame(columns=[] if self.schema is None else self.schema.names)
         return found[0]
 
 
@@ -253,7 +253,7 @@ class Study(Analysis):
 
     device: torch.device = torch.device("cpu")
 
-    def to(self, device: torch.device) -> Self:
+    def to(self, device: torch.device) -> Analysis:
         """Work on this device."""
         self.device = device
         return self

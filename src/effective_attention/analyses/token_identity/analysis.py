@@ -22,14 +22,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 from rich.progress import Progress
 
-from effective_attention.analyses.common.base import Context, Study
+from effective_attention.analyses.common.base import Analysis, Context, Study
 from effective_attention.analyses.common.options import check_limit
 from effective_attention.analyses.common.samples import sample
 from effective_attention.analyses.token_identity.maps import Training
@@ -114,7 +114,7 @@ class TokenIdentity(Study):
         self.training = Training(learning_rate, **numbers)
         self.keep_states = keep_states
 
-    def setup(self, context: Context) -> Self:
+    def setup(self, context: Context) -> Analysis:
         """Choose the texts and the units of work, and see which are finished already."""
         super().setup(context)
         lengths = context.split.lengths

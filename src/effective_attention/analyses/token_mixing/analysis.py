@@ -23,14 +23,14 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Int
 from numpy import ndarray
 
-from effective_attention.analyses.common.base import Context, Study
+from effective_attention.analyses.common.base import Analysis, Context, Study
 from effective_attention.analyses.common.options import check_example, check_limit, is_whole_number
 from effective_attention.analyses.common.samples import sample
 from effective_attention.analyses.token_mixing.jacobian import contributions
@@ -110,7 +110,7 @@ class TokenMixing(Study):
         self.example = example
         self.word = word
 
-    def setup(self, context: Context) -> Self:
+    def setup(self, context: Context) -> Analysis:
         """Choose the texts, find the word, and see what is finished already."""
         super().setup(context)
         self.__dict__.pop("_folder", None)

@@ -1,0 +1,76 @@
+"""The pages of docs/ do what they say: their steps are carried out."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from helpers.paths import ROOT
+
+DOCS = ROOT / "docs"
+
+
+def blocks(page: str, language: str) -> list[str]:
+    """The code blocks of a page, in order."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
+
+
+@pytest.fixture
+def toy(tmp_path: Path) -> Path:
+    """The files that docs/add-an-analysis.md has its reader write."""
+    (tmp_path / "first_token.py").write_text(blocks("add-an-analysis.md", "python")[0], encoding="utf-8")
+    config = tmp_path / "my_conf" / "analysis" / "first_token.yaml"
+    config.parent.mkdir(parents=True)
+    config.write_text(blocks("add-an-analysis.md", "yaml")[0], encoding="utf-8")
+    return tmp_path
+
+
+def test_an_analysis_of_ones_own_from_the_command_line(toy: Path) -> None:
+    (command,) = blocks("add-an-analysis.md", "bash")
+    assert command.startswith("PYTHONPATH=. python evaluate.py --config-dir my_conf")
+    small = ["model=tiny", "trainer=cpu", "limit=8", "logger=csv", f"hydra.run.dir={toy / 'run'}"]
+    small += [f"data.token_cache={toy / 'tokens'}", "trainer.enable_progress_bar=false"]
+    asked = ["--config-dir", str(toy / "my_conf"), "task=mrpc", "analysis=[first_token]"]
+    done = subprocess.run(
+        [sys.executable, "evaluate.py", *asked, *small],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": f"{toy}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    table = pd.read_parquet(toy / "run" / "tables" / "first_token.parquet")
+    assert list(table.columns[-5:]) == ["attention", "layer", "head", "value", "count"]
+    assert table["value"].between(-1, 1).all()
+    assert (toy / "run" / "figures" / "first_token.png").read_bytes().startswith(b"\x89PNG")
+    page = (toy / "run" / "report.html").read_text(encoding="utf-8")
+    assert 'id="first_token"' in page
+    assert "Attention to the first token" in page
+
+
+def test_an_analysis_of_ones_own_from_python(toy: Path, tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import importlib
+
+    from effective_attention import analyse
+    from effective_attention.models.encoders import TinyEncoder
+    from effective_attention.reports import all_chapters, chapters
+
+    monkeypatch.syspath_prepend(str(toy))
+    monkeypatch.setattr(chapters, "_OF_USERS", {})
+    module = importlib.import_module("first_token")
+    try:
+        texts = ["A cat sat on the mat.", "It purred."]
+        table = analyse(TinyEncoder().classifier(2), tokenizer, texts, [module.FirstToken(itself=True)])["first_token"]
+        lengths = [len(tokenizer(text)["input_ids"]) for text in texts]
+        assert set(table["count"]) == {sum(lengths)}
+        assert table.loc[table["attention"] == "standard", "value"].between(0, 1).all()
+        assert all_chapters()[-1].analysis == "first_token"
+    finally:
+        sys.modules.pop("first_token", None)
