@@ -1,11 +1,11 @@
 # make demo    set up, finetune MiniLM on the embedded MRPC sample, test with standard and effective attention
 # make test    set up and run the whole test suite
-# make lint    style, types
+# make lint    style, types; of the explorer's scripts too where there is Node.js
 VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint lint-js clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python train.py task=mrpc
@@ -13,13 +13,16 @@ demo: $(VENV)/.demo
 test: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
-lint: $(VENV)/.dev
+lint: $(VENV)/.dev lint-js
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+lint-js:
+	tests/explorer/javascript/check.sh
+
 clean:
-	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) tests/explorer/javascript/node_modules build .pytest_cache .mypy_cache .ruff_cache
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -7,7 +7,7 @@ import logging
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -17,7 +17,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from effective_attention import explore
-from effective_attention.attention.trace import trace
+from effective_attention.attention.trace import Part, trace
+from effective_attention.explorer.modules import load
 from effective_attention.explorer.page import TEMPLATES, build_page, decimals_for
 from effective_attention.explorer.sides import prediction_of, readable, side_of
 from helpers.explorer_page import header_of, numbers_of
@@ -172,9 +173,15 @@ def test_the_page_is_one_file_that_may_fetch_nothing(bert: Any, tokenizer: Any) 
 
 def test_every_script_is_in_the_page_and_the_last_one_starts_it(bert: Any, tokenizer: Any) -> None:
     page = explore(bert, tokenizer, TEXT).html
-    places = {path.stem: page.index(path.read_text(encoding="utf-8").strip()) for path in TEMPLATES.glob("*.js")}
-    assert len(places) > 10
-    assert max(places, key=lambda name: places[name]) == "start"
+    modules = load(TEMPLATES, "start.js")
+    assert len(modules) == len(list(TEMPLATES.rglob("*.js"))) > 10
+    assert [page.count(module.body) for module in modules] == [1] * len(modules)
+    places = {module.path: page.index(module.body) for module in modules}
+    assert max(places, key=lambda path: places[path]) == "start.js"
+
+
+def test_the_page_offers_the_attentions_that_python_knows(bert: Any, tokenizer: Any) -> None:
+    assert header_of(explore(bert, tokenizer, TEXT).html)["attentions"] == [*get_args(Part), "difference"]
 
 
 def test_save_and_show(bert: Any, tokenizer: Any, tmp_path: Path) -> None:

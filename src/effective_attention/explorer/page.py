@@ -11,11 +11,13 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from effective_attention import __version__
+from effective_attention.attention.trace import Part
+from effective_attention.explorer.modules import link
 from effective_attention.explorer.packing import ALPHABET, pack, whole_numbers
 from effective_attention.explorer.sides import Array, Side
 from effective_attention.graphs.conventions import RESIDUAL
@@ -43,10 +45,11 @@ def build_page(sides: Sequence[Side], *, title: str) -> str:
         "alphabet": ALPHABET,
         "decimals": decimals,
         "neuron_decimals": NEURON_DECIMALS,
+        "attentions": [*get_args(Part), "difference"],
         "same_tokens": len(sides) == 2 and _comparable(*sides),
         "sides": [_described(side, _packed(side, decimals, blocks)) for side in sides],
     }
-    script, style = _script(), (TEMPLATES / "explorer.css").read_text(encoding="utf-8")
+    script, style = link(TEMPLATES), (TEMPLATES / "explorer.css").read_text(encoding="utf-8")
     environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
     return environment.get_template("explorer.html.j2").render(
         title=title,
@@ -118,16 +121,6 @@ def _packed(side: Side, decimals: int, blocks: dict[str, str]) -> dict[str, list
         "query": neurons(side.query),
         "key": neurons(side.key),
     }
-
-
-def _script() -> str:
-    """All of the page's scripts as one. Most only define: their order does not matter, as long as ``start`` comes last."""
-    paths = sorted(TEMPLATES.glob("*.js"), key=lambda path: (path.stem == "start", path.stem))
-    parts = [path.read_text(encoding="utf-8").strip() for path in paths]
-    script = '(() => {\n"use strict";\n' + "\n\n".join(parts) + "\n})();\n"
-    if "</script" in script.lower() or "<!--" in script or "\r" in script:
-        raise ValueError(f"the scripts in {TEMPLATES} must hold neither </script nor <!-- nor carriage returns")
-    return script
 
 
 def _policy(script: str) -> str:

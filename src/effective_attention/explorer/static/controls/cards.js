@@ -1,0 +1,54 @@
+// Above the picture: for each side its texts, its model, and what the model answered.
+import { byId, make } from "../core/elements.js";
+import { sideName, sides } from "../core/header.js";
+import { largest, withMinus } from "../core/numbers.js";
+
+const MOST_ANSWERS = 4;
+
+/** @type {() => void} */
+export function fillCards() {
+  const root = byId("sides");
+  root.classList.toggle("two", sides.length > 1);
+  root.replaceChildren(...sides.map(cardOf));
+}
+
+/** @type {(side: Side, index: number) => HTMLElement} */
+function cardOf(side, index) {
+  const ownName = sideName(index);
+  const sizes = [`${side.size} tokens`, `${side.layers} layers × ${side.heads} heads`];
+  const facts = [side.model, side.checkpoint, ...sizes].filter(Boolean).join(" · ");
+  const title = ownName ? [make("b", { textContent: ownName })] : [];
+  const about = make("p", { className: "facts" }, ...title, make("span", { textContent: facts }));
+  const words = make("div", { className: "words" }, about, ...side.texts.map(textOf));
+  return make("article", { className: "card" }, words, ...(side.prediction ? [predictionOf(side.prediction)] : []));
+}
+
+/** @type {(text: string, index: number, all: string[]) => HTMLElement} */
+function textOf(text, index, all) {
+  const mark = all.length > 1 ? [make("span", { className: "mark", textContent: String(index + 1) })] : [];
+  return make("p", { className: "text", title: text }, ...mark, make("span", { textContent: text }));
+}
+
+/** @type {(prediction: Prediction) => HTMLElement} */
+function predictionOf(prediction) {
+  const root = make("div", { className: "prediction", role: "group", "aria-label": "prediction" });
+  if (prediction.kind === "score") {
+    const number = make("b", { textContent: withMinus(prediction.score.toFixed(3)) });
+    root.append(make("span", { className: "label", textContent: "score" }), number);
+    return root;
+  }
+  const best = largest(prediction.probabilities.map(([, value]) => value));
+  const listed = prediction.probabilities.toSorted((a, b) => b[1] - a[1]).slice(0, MOST_ANSWERS);
+  root.append(...listed.map(([label, value]) => answerOf(label, value, value === best)));
+  return root;
+}
+
+/** @type {(label: string, value: number, best: boolean) => HTMLElement} */
+function answerOf(label, value, best) {
+  const fill = make("i");
+  fill.style.width = `${100 * value}%`;
+  const title = make("span", { className: "label", textContent: label, title: label });
+  const number = make("b", { textContent: `${(100 * value).toFixed(1)} %` });
+  const meter = make("span", { className: "meter" }, fill);
+  return make("div", { className: best ? "answer best" : "answer" }, title, meter, number);
+}

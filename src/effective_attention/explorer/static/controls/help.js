@@ -1,0 +1,68 @@
+// The help: what the keys do, and what is shown.
+import { byId, make } from "../core/elements.js";
+import { header } from "../core/header.js";
+
+const KEYS = [
+  ["← →", "head before, head after"],
+  ["↑ ↓", "layer before, layer after (in a focused picture: move from cell to cell)"],
+  ["1 – 5", "views: heads, model, heatmap, neuron, rollout"],
+  ["s e n d", "standard, effective, null, difference"],
+  ["c", "second − first, with two sides of the same tokens"],
+  ["a", "all heads"],
+  ["t", "special tokens in or out"],
+  ["[ ]", "threshold down, up"],
+  ["+ −", "zoom"],
+  ["Enter", "in a focused picture: choose what is there"],
+  ["l", "copy a link to this view"],
+  ["?", "this help"],
+  ["Esc", "close, or let go of what is held"],
+];
+const ABOUT_EFFECTIVE =
+  "Attention A acts on the output through A·V only. " +
+  "Effective attention is A without what the values V cancel; it can be negative.";
+const ABOUT_ROLLOUT =
+  "Attention of all layers multiplied down to the input tokens, heads averaged, with the residual connection.";
+const ABOUT_NUMBERS =
+  "Values are shown as stored in this file, rounded once. " +
+  "Everything is in the file: nothing is loaded from anywhere.";
+const NOTES = [
+  ["standard", "The weights after the softmax."],
+  ["effective", ABOUT_EFFECTIVE],
+  ["null", "Standard − effective: it changes nothing in the output, whatever its size."],
+  ["rollout", ABOUT_ROLLOUT],
+  ["numbers", ABOUT_NUMBERS],
+];
+
+/** @type {() => void} */
+export function buildHelp() {
+  const box = byId("help-box");
+  const keys = KEYS.flatMap(([key, text]) => entryOf(make("kbd", { textContent: key }), text));
+  const notes = NOTES.flatMap(([term, text]) => entryOf(term, text));
+  const closer = make("button", { type: "button", id: "help-close", textContent: "Close" });
+  closer.addEventListener("click", () => box.close());
+  box.append(
+    make("h2", { id: "help-title", textContent: "Keys" }),
+    make("dl", { className: "keys" }, ...keys),
+    make("h2", { textContent: "What is shown" }),
+    make("dl", {}, ...notes),
+    make("p", { className: "made", textContent: header.made_by }),
+    closer,
+  );
+  box.addEventListener("click", (/** @type {MouseEvent} */ click) => click.target === box && box.close());
+  byId("help").addEventListener("click", openHelp);
+}
+
+/** @type {(term: Node | string, text: string) => HTMLElement[]} */
+function entryOf(term, text) {
+  return [make("dt", {}, term), make("dd", { textContent: text })];
+}
+
+/** @type {() => void} */
+export function openHelp() {
+  byId("help-box").showModal();
+}
+
+/** @type {() => boolean} */
+export function helpIsOpen() {
+  return byId("help-box").open;
+}

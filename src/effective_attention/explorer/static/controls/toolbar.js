@@ -1,0 +1,168 @@
+// The toolbar: what it says follows the state, and what is done to it changes the state.
+import { byId, every, make } from "../core/elements.js";
+import { headCount, header, layerCount, sideName, sides, tokenLabel, VIEWS } from "../core/header.js";
+import { MINUS, upTo } from "../core/numbers.js";
+import { canCompare, shownTokens } from "../core/selection.js";
+import { onStateChange, setState, state, THRESHOLDS } from "../core/state.js";
+import { showChips } from "./head_chips.js";
+import { nearestThreshold, nextTheme, stepHead, stepLayer, stepZoom, takeHead } from "./steps.js";
+
+/** @type {Record<View, string>} */
+const VIEW_TITLES = {
+  heads: "lines between tokens, a colour per head", model: "all layers and heads", heatmap: "one head as a matrix",
+  neuron: "queries and keys, number by number", rollout: "what reaches a token through all layers",
+};
+/** @type {Record<Attention, string>} */
+const PART_TITLES = {
+  standard: "the softmax weights (s)", effective: "what of them reaches the output (e)",
+  null: "standard minus effective: what has no influence on the output (n)",
+  difference: "effective minus standard, that is minus the null part (d)",
+};
+/** @type {Record<string, string>} */
+const THEME_LABELS = { auto: "◐ auto", light: "○ light", dark: "● dark" };
+
+/** @type {() => void} */
+export function buildToolbar() {
+  byId("views").append(...VIEWS.map((view, index) => choiceOf("view", view, `${VIEW_TITLES[view]} (${index + 1})`)));
+  byId("parts").append(...header.attentions.map((part) => choiceOf("part", part, PART_TITLES[part])));
+  if (canCompare()) byId("parts").append(compareButton());
+  fillNumbers("layer", layerCount());
+  fillNumbers("head", headCount());
+  byId("threshold").max = THRESHOLDS.length - 1;
+  listenToFields();
+  listenToButtons();
+  onStateChange(showToolbar);
+  showToolbar();
+}
+
+/** @type {(field: string, value: string, title: string) => HTMLElement} */
+function choiceOf(field, value, title) {
+  const button = make("button", { type: "button", textContent: value, title });
+  button.dataset[field] = value;
+  button.addEventListener("click", () => setState({ [field]: value }));
+  return button;
+}
+
+/** @type {() => HTMLElement} */
+function compareButton() {
+  const title = `${sideName(1)} minus ${sideName(0)} of the chosen attention (c)`;
+  const button = make("button", { type: "button", id: "compare", title, textContent: `second ${MINUS} first` });
+  button.addEventListener("click", () => setState({ compare: !state.compare }));
+  return button;
+}
+
+/** @type {(id: string, count: number) => void} */
+function fillNumbers(id, count) {
+  byId(id).append(...upTo(count).map((number) => optionOf(String(number), String(number))));
+}
+
+/** @type {(value: string, text: string) => HTMLElement} */
+function optionOf(value, text) {
+  return make("option", { value, textContent: text });
+}
+
+/** @type {() => void} */
+function listenToFields() {
+  /** @type {(id: string, kind: string, use: (field: any) => void) => void} */
+  const on = (id, kind, use) => byId(id).addEventListener(kind, () => use(byId(id)));
+  on("layer", "change", (field) => setState({ layer: field.value }));
+  on("head", "change", (field) => takeHead(Number(field.value)));
+  on("query", "change", (field) => setState({ query: field.value }));
+  on("key", "change", (field) => setState({ key: field.value }));
+  on("threshold", "input", (field) => setState({ threshold: THRESHOLDS[field.value] }));
+  on("special", "change", (field) => setState({ special: field.checked }));
+  on("root", "change", (field) => setState({ root: field.checked }));
+}
+
+/** @type {() => void} */
+function listenToButtons() {
+  byId("theme").addEventListener("click", nextTheme);
+  for (const button of every("[data-step]")) {
+    const [field, by] = button.dataset.step.split(",");
+    button.addEventListener("click", () => (field === "layer" ? stepLayer : stepHead)(Number(by)));
+  }
+  for (const button of every("[data-zoom]")) {
+    button.addEventListener("click", () => stepZoom(Number(button.dataset.zoom)));
+  }
+}
+
+/** @type {() => void} */
+function showToolbar() {
+  showTheme();
+  showChoices();
+  showThreshold();
+  byId("layer").value = state.layer;
+  byId("head").value = state.head;
+  byId("special").checked = state.special;
+  byId("root").checked = state.root;
+  showFields();
+  showTokens();
+  showChips();
+}
+
+/** @type {() => void} */
+function showTheme() {
+  document.documentElement.dataset.theme = state.theme === "auto" ? "" : state.theme;
+  byId("theme").textContent = THEME_LABELS[state.theme];
+  byId("theme").setAttribute("aria-label", `colours: ${state.theme}`);
+}
+
+/** @type {() => void} */
+function showChoices() {
+  for (const button of every("[data-view]")) {
+    button.setAttribute("aria-pressed", String(button.dataset.view === state.view));
+  }
+  for (const button of every("[data-part]")) {
+    button.setAttribute("aria-pressed", String(button.dataset.part === state.part));
+    button.disabled = button.dataset.part === "null" && state.view === "rollout" && state.part !== "null";
+  }
+  byId("compare")?.setAttribute("aria-pressed", String(state.compare));
+}
+
+/** @type {() => void} */
+function showThreshold() {
+  const slider = byId("threshold");
+  slider.value = nearestThreshold();
+  slider.setAttribute("aria-valuetext", `weights below ${state.threshold} are left out`);
+  byId("threshold-shown").textContent = String(state.threshold);
+}
+
+/**
+ * Each view has the fields it needs.
+ *
+ * @type {() => void}
+ */
+function showFields() {
+  const { view } = state;
+  byId("layer-field").hidden = view === "model";
+  byId("head-field").hidden = view === "model" || view === "rollout";
+  byId("query-field").hidden = view !== "neuron" && view !== "rollout";
+  byId("key-field").hidden = view !== "neuron";
+  byId("threshold-field").hidden = view === "neuron";
+  byId("root-field").hidden = view === "heads";
+}
+
+/** @type {() => void} */
+function showTokens() {
+  const places = shownTokens(0);
+  const first = String(state.view === "rollout" ? 0 : places[0]);
+  if (!byId("query-field").hidden) showTokenList("query", places, first, []);
+  if (!byId("key-field").hidden) showTokenList("key", places, "", [optionOf("", "strongest")]);
+}
+
+/**
+ * A list of tokens, of the first side: filled anew only when they change.
+ *
+ * @type {(id: "query" | "key", places: number[], none: string, before: HTMLElement[]) => void}
+ */
+function showTokenList(id, places, none, before) {
+  const list = byId(id);
+  if (list.dataset.places !== places.join()) {
+    list.dataset.places = places.join();
+    const { tokens } = sides[0];
+    const options = places.map((place) => optionOf(String(place), `${place}  ${tokenLabel(tokens[place])}`));
+    list.replaceChildren(...before, ...options);
+  }
+  const chosen = state[id];
+  list.value = chosen === null ? none : String(Math.min(chosen, sides[0].size - 1));
+}

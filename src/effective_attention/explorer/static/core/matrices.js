@@ -1,0 +1,103 @@
+// One head's matrix: size × size whole numbers. Null = standard − effective, difference = effective − standard, exact.
+import { blockIds, layerReady, loadedBlock } from "./blocks.js";
+import { sides } from "./header.js";
+import { LimitedCache } from "./limited_cache.js";
+import { hasHead, paneNumbers, shownTokens, sideOf, sidesOf } from "./selection.js";
+import { state } from "./state.js";
+
+/** @type {LimitedCache<Whole>} */
+const differences = new LimitedCache(96e6);
+/** @type {LimitedCache<Whole>} */
+const shownMatrices = new LimitedCache(64e6);
+/** @type {LimitedCache<number>} */
+const largestWeights = new LimitedCache(1e6);
+
+/** @type {(part: Attention, comparing: boolean) => boolean} */
+export function isSigned(part, comparing) {
+  return comparing || part !== "standard";
+}
+
+/** @type {(pane: number, part: Attention, layer: number) => boolean} */
+export function matrixReady(pane, part, layer) {
+  return sidesOf(pane).map((side) => layerReady(side, part, layer)).every(Boolean);
+}
+
+/** @type {(pane: number, part: Attention, layer: number, head: number) => Whole} */
+export function matrixOf(pane, part, layer, head) {
+  if (pane >= 0 && (part === "standard" || part === "effective")) return storedMatrix(pane, part, layer, head);
+  return differences.get(`${pane} ${part} ${layer} ${head}`, () => {
+    if (pane < 0) return minus(matrixOf(1, part, layer, head), matrixOf(0, part, layer, head));
+    const standard = storedMatrix(pane, "standard", layer, head);
+    const effective = storedMatrix(pane, "effective", layer, head);
+    return part === "null" ? minus(standard, effective) : minus(effective, standard);
+  });
+}
+
+/** @type {(side: number, part: Attention, layer: number, head: number) => Whole} */
+function storedMatrix(side, part, layer, head) {
+  const cells = sides[side].size ** 2;
+  return loadedBlock(blockIds(side, part, layer)[0]).subarray(head * cells, (head + 1) * cells);
+}
+
+/** @type {(first: Whole, second: Whole) => Whole} */
+function minus(first, second) {
+  const result = new Int32Array(first.length);
+  for (let i = 0; i < result.length; i++) result[i] = first[i] - second[i];
+  return result;
+}
+
+/** @type {(pane: number, part: Attention, layer: number, head: number, query: number, key: number) => number} */
+export function weightAt(pane, part, layer, head, query, key) {
+  return matrixOf(pane, part, layer, head)[query * sideOf(pane).size + key];
+}
+
+/**
+ * The matrix of the shown tokens only.
+ *
+ * @type {(pane: number, part: Attention, layer: number, head: number) => Whole}
+ */
+export function shownMatrix(pane, part, layer, head) {
+  return shownMatrices.get(`${pane} ${part} ${layer} ${head} ${state.special}`, () => {
+    const numbers = matrixOf(pane, part, layer, head);
+    const { size } = sideOf(pane);
+    const places = shownTokens(pane);
+    const cut = new Int32Array(places.length ** 2);
+    places.forEach((query, i) => places.forEach((key, j) => {
+      cut[i * places.length + j] = numbers[query * size + key];
+    }));
+    return cut;
+  });
+}
+
+/** @type {(pane: number, part: Attention, layer: number, head: number) => number} */
+function largestWeight(pane, part, layer, head) {
+  return largestWeights.get(`${pane} ${part} ${layer} ${head} ${state.special}`, () => {
+    const numbers = matrixOf(pane, part, layer, head);
+    const { size } = sideOf(pane);
+    const places = shownTokens(pane);
+    let most = 0;
+    for (const query of places) {
+      for (const key of places) {
+        const value = Math.abs(numbers[query * size + key]);
+        if (value > most) most = value;
+      }
+    }
+    return most;
+  });
+}
+
+/**
+ * The largest size of a weight over the panes: both sides are drawn on one scale.
+ *
+ * @type {(part: Attention, layer: number, heads: number[]) => number}
+ */
+export function commonLimit(part, layer, heads) {
+  let most = 0;
+  for (const pane of paneNumbers()) {
+    for (const head of heads) {
+      if (!hasHead(pane, layer, head) || !matrixReady(pane, part, layer)) continue;
+      most = Math.max(most, largestWeight(pane, part, layer, head));
+    }
+  }
+  return most;
+}

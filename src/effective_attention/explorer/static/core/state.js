@@ -1,0 +1,140 @@
+// What is shown, as one flat object; the address holds what differs from the start, so that a link restores it.
+import { header, headCount, layerCount, sides, VIEWS } from "./header.js";
+import { largest } from "./numbers.js";
+import { redraw } from "./redraw.js";
+
+export const THRESHOLDS = [
+  0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9,
+];
+export const ZOOMS = [0.5, 0.75, 1, 1.5, 2, 3, 4, 6];
+export const THEME_NAMES = ["auto", "light", "dark"];
+
+/** @type {State} */
+const START = {
+  view: "heads", part: "standard", compare: false, layer: 0, head: 0, heads: null, query: null, key: null,
+  threshold: 0, special: true, root: true, zoom: 1, theme: "auto",
+};
+
+/** @type {State} */
+export const state = { ...START };
+
+/** @type {(() => void)[]} */
+const listeners = [];
+
+/**
+ * How each field is read, from the address or from a control: undefined where it makes no sense.
+ *
+ * @type {Record<string, (given: any) => any>}
+ */
+const READ = {
+  view: (text) => (VIEWS.includes(text) ? text : undefined),
+  part: (text) => (header.attentions.includes(text) ? text : undefined),
+  theme: (text) => (THEME_NAMES.includes(text) ? text : undefined),
+  compare: readFlag, special: readFlag, root: readFlag,
+  layer: (text) => readPlace(text, layerCount()),
+  head: (text) => readPlace(text, headCount()),
+  query: readToken, key: readToken,
+  threshold: (text) => (Number(text) >= 0 && Number(text) <= 10 ? Number(text) : undefined),
+  zoom: (text) => (ZOOMS.includes(Number(text)) ? Number(text) : undefined),
+  heads: readHeads,
+};
+
+/** @type {(given: string | boolean) => boolean | undefined} */
+function readFlag(given) {
+  if (given === "1" || given === true) return true;
+  return given === "0" || given === false ? false : undefined;
+}
+
+/** @type {(given: string | number, count: number) => number | undefined} */
+function readPlace(given, count) {
+  const number = Number(given);
+  return given !== "" && Number.isInteger(number) && number >= 0 ? Math.min(number, count - 1) : undefined;
+}
+
+/** @type {(given: string | number | null) => number | null | undefined} */
+function readToken(given) {
+  return given === null || given === "" ? null : readPlace(given, largest(sides.map((side) => side.size)));
+}
+
+/** @type {(given: string | number[] | null) => number[] | null} */
+function readHeads(given) {
+  if (given === null || given === "all") return null;
+  const listed = Array.isArray(given) ? given : String(given).split(",").filter((part) => part !== "");
+  const valid = listed.map(Number).filter((head) => Number.isInteger(head) && head >= 0 && head < headCount());
+  const unique = [...new Set(valid)].sort((a, b) => a - b);
+  return unique.length === headCount() ? null : unique;
+}
+
+/** @type {(field: string, given: any) => any} */
+function readField(field, given) {
+  return Object.hasOwn(READ, field) ? READ[field](given) : undefined;
+}
+
+/** @type {(listener: () => void) => void} */
+export function onStateChange(listener) {
+  listeners.push(listener);
+}
+
+/**
+ * Change some of it; what is not understood is left as it was.
+ *
+ * @type {(changes: Record<string, any>) => void}
+ */
+export function setState(changes) {
+  const known = /** @type {Record<string, any>} */ (state);
+  const read = Object.entries(changes).map(([field, wanted]) => [field, readField(field, wanted)]);
+  const changed = read.filter(([field, value]) => value !== undefined && String(value) !== String(known[field]));
+  if (changed.length === 0) return;
+  Object.assign(state, Object.fromEntries(changed));
+  rememberState();
+  announce();
+}
+
+/** @type {() => void} */
+function announce() {
+  listeners.forEach((listen) => listen());
+  redraw();
+}
+
+/**
+ * The end of the address that restores what is shown now.
+ *
+ * @type {() => string}
+ */
+export function hashOfState() {
+  const parts = new URLSearchParams();
+  const now = /** @type {Record<string, any>} */ (state);
+  for (const [field, start] of Object.entries(START)) {
+    const value = now[field];
+    if (field !== "view" && (value === null || String(value) === String(start))) continue;
+    parts.set(field, typeof value === "boolean" ? String(Number(value)) : String(value));
+  }
+  return `#${parts.toString().replaceAll("%2C", ",")}`;
+}
+
+/** @type {() => void} */
+function rememberState() {
+  try {
+    history.replaceState(null, "", hashOfState());
+  } catch {
+    // in a notebook the page has no address of its own
+  }
+}
+
+/** @type {() => void} */
+export function readAddress() {
+  const given = [...new URLSearchParams(location.hash.replace(/^#/, ""))];
+  const read = given.map(([field, text]) => [field, readField(field, text)]).filter(([, value]) => value !== undefined);
+  Object.assign(state, START, Object.fromEntries(read));
+}
+
+/**
+ * After the reader edits the address, or goes back.
+ *
+ * @type {() => void}
+ */
+export function restoreState() {
+  if (location.hash === "#stage" || location.hash === hashOfState()) return;
+  readAddress();
+  announce();
+}

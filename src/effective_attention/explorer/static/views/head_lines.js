@@ -1,0 +1,113 @@
+// The lines of the view of heads: which weights are drawn, gathered into bundles of one look.
+import { LimitedCache } from "../core/limited_cache.js";
+import { matrixOf } from "../core/matrices.js";
+import { activeHeads, hasHead, shownTokens, sideOf, thresholdWhole } from "../core/selection.js";
+import { state } from "../core/state.js";
+
+export const SHADES = 24;
+const MOST_LINES = 5000;
+const BINS = 1000; // of the histogram of weights
+const FAINTEST = 15; // bins: smaller weights are too faint to see among many
+
+/** @type {LimitedCache<{ bundles: Bundle[], cut: number, byteLength: number }>} */
+const known = new LimitedCache(64e6);
+
+/** @type {(pane: number) => number[]} */
+export function headsHere(pane) {
+  return activeHeads().filter((head) => hasHead(pane, state.layer, head));
+}
+
+/**
+ * All lines; only the strongest, if there are too many: the cut is then the smallest weight drawn, and else 0.
+ *
+ * @type {(pane: number, limit: number) => { bundles: Bundle[], cut: number }}
+ */
+export function allLines(pane, limit) {
+  const heads = headsHere(pane);
+  const least = Math.max(thresholdWhole(), 1);
+  const key = `${pane} ${state.part} ${state.layer} ${heads} ${state.special} ${least} ${limit}`;
+  return known.get(key, () => {
+    const places = shownTokens(pane);
+    const cut = Math.max(least, smallestDrawn(pane, heads, places, limit));
+    /** @type {Bundles} */
+    const found = new Map();
+    eachWeight(pane, heads, places, (value, head, row, column) => {
+      if (Math.abs(value) >= cut) addLine(found, value, head, row, column, limit);
+    });
+    return { bundles: byShade(found), cut: cut > least ? cut : 0, byteLength: 16 * MOST_LINES };
+  });
+}
+
+/**
+ * The lines of one query, one key, or between the two.
+ *
+ * @type {(pane: number, focused: Cross, places: number[], limit: number) => Bundle[]}
+ */
+export function focusedLines(pane, focused, places, limit) {
+  const { size } = sideOf(pane);
+  const least = Math.max(thresholdWhole(), limit / 500, 1); // fainter ones cannot be seen
+  /** @type {Bundles} */
+  const found = new Map();
+  for (const head of headsHere(pane)) {
+    const numbers = matrixOf(pane, state.part, state.layer, head);
+    for (let other = 0; other < places.length; other++) {
+      const row = focused.row ?? other;
+      const column = focused.column ?? other;
+      const value = numbers[places[row] * size + places[column]];
+      if (Math.abs(value) >= least) addLine(found, value, head, row, column, limit);
+      if (focused.row !== null && focused.column !== null) break;
+    }
+  }
+  return byShade(found);
+}
+
+/**
+ * @typedef {Map<string, Bundle>} Bundles
+ * @type {(found: Bundles, value: number, head: number, row: number, column: number, limit: number) => void}
+ */
+function addLine(found, value, head, row, column, limit) {
+  const shade = Math.ceil((Math.abs(value) / limit) * SHADES);
+  const negative = value < 0;
+  const look = `${shade} ${negative} ${head}`;
+  const bundle = found.get(look) ?? { head, shade, negative, pairs: [] };
+  bundle.pairs.push(row, column);
+  found.set(look, bundle);
+}
+
+/** @type {(found: Bundles) => Bundle[]} */
+function byShade(found) {
+  return [...found.values()].sort((a, b) => a.shade - b.shade);
+}
+
+/**
+ * @typedef {(value: number, head: number, row: number, column: number) => void} UseWeight
+ * @type {(pane: number, heads: number[], places: number[], use: UseWeight) => void}
+ */
+function eachWeight(pane, heads, places, use) {
+  const { size } = sideOf(pane);
+  for (const head of heads) {
+    const numbers = matrixOf(pane, state.part, state.layer, head);
+    for (let row = 0; row < places.length; row++) {
+      const start = places[row] * size;
+      for (let column = 0; column < places.length; column++) use(numbers[start + places[column]], head, row, column);
+    }
+  }
+}
+
+/**
+ * From which size on there are at most so many weights as may be drawn; weights too faint to see count for nothing.
+ *
+ * @type {(pane: number, heads: number[], places: number[], limit: number) => number}
+ */
+function smallestDrawn(pane, heads, places, limit) {
+  const histogram = new Uint32Array(BINS + 1);
+  eachWeight(pane, heads, places, (value) => {
+    histogram[Math.floor((Math.abs(value) / (limit || 1)) * BINS)] += 1;
+  });
+  let total = 0;
+  for (let bin = BINS; bin > FAINTEST; bin--) {
+    total += histogram[bin];
+    if (total > MOST_LINES) return ((bin + 1) / BINS) * limit;
+  }
+  return (FAINTEST / BINS) * limit;
+}

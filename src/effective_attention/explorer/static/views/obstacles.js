@@ -1,0 +1,42 @@
+// Why a pane shows nothing, in words.
+import { loadingFailure } from "../core/blocks.js";
+import { matrixReady } from "../core/matrices.js";
+import { hasHead } from "../core/selection.js";
+import { state } from "../core/state.js";
+import { rolloutPossible, rolloutReady } from "../core/token_rollout.js";
+import { headsHere } from "./head_lines.js";
+import { neuronAvailable, neuronReady } from "./neuron_numbers.js";
+
+const READING = "reading…";
+const NO_NULL_ROLLOUT =
+  "Rollout is not available for null attention, whose weights are no shares: choose standard or effective.";
+
+/**
+ * Null: the pane can be drawn.
+ *
+ * @type {(pane: number) => string | null}
+ */
+export function obstacle(pane) {
+  const failure = loadingFailure();
+  if (failure !== null) return failure;
+  if (state.view === "model") return null;
+  if (state.view === "rollout") return rolloutObstacle(pane);
+  const head = state.view === "heads" ? 0 : state.head;
+  if (!hasHead(pane, state.layer, head)) return `There is no layer ${state.layer}, head ${state.head} on this side.`;
+  if (state.view === "neuron") return neuronObstacle(pane);
+  if (state.view === "heads" && headsHere(pane).length === 0) return "No head is chosen: click a number above.";
+  return matrixReady(pane, state.part, state.layer) ? null : READING;
+}
+
+/** @type {(pane: number) => string | null} */
+function rolloutObstacle(pane) {
+  if (state.part === "null") return NO_NULL_ROLLOUT;
+  if (!rolloutPossible(pane)) return "Rollout: the two sides have different numbers of layers.";
+  return rolloutReady(pane, state.part) ? null : READING;
+}
+
+/** @type {(pane: number) => string | null} */
+function neuronObstacle(pane) {
+  if (!neuronAvailable(pane)) return "Queries and keys are not in this file.";
+  return neuronReady(pane) ? null : READING;
+}

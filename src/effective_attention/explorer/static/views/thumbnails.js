@@ -1,0 +1,88 @@
+// Small pictures of heads, made a few per frame as the layers come in.
+import { bitmapOf } from "../core/bitmaps.js";
+import { blockIds, isLoaded, loadingCount } from "../core/blocks.js";
+import { LimitedCache } from "../core/limited_cache.js";
+import { matrixOf, matrixReady } from "../core/matrices.js";
+import { redraw } from "../core/redraw.js";
+import { hasHead, shownTokens, sideOf, sidesOf, thresholdWhole } from "../core/selection.js";
+import { state } from "../core/state.js";
+
+const MOST_EDGE = 64; // rows and columns
+const FRAME_BUDGET = 12; // milliseconds of work before the browser gets its turn
+const AT_ONCE = 4; // blocks being unpacked
+
+/** @type {LimitedCache<Int32Array>} */
+const pools = new LimitedCache(64e6);
+/** @type {LimitedCache<number>} */
+const largestNumbers = new LimitedCache(1e6);
+
+/** @type {(pane: number, layer: number, head: number) => string} */
+function nameOf(pane, layer, head) {
+  return `${pane} ${state.part} ${layer} ${head} ${state.special}`;
+}
+
+/**
+ * The numbers of each head's thumbnail, layer by layer; null: not yet.
+ *
+ * @type {(pane: number) => (Int32Array | null)[]}
+ */
+export function thumbnailNumbers(pane) {
+  const side = sideOf(pane);
+  const start = performance.now();
+  const found = [];
+  let unfinished = false;
+  for (let layer = 0; layer < side.layers; layer++) {
+    const ready = (loadingCount() < AT_ONCE || layerIsHere(pane, layer)) && matrixReady(pane, state.part, layer);
+    for (let head = 0; head < side.heads; head++) {
+      const late = performance.now() - start > FRAME_BUDGET && !pools.has(nameOf(pane, layer, head));
+      unfinished ||= ready && late;
+      found.push(ready && !late && hasHead(pane, layer, head) ? pooled(pane, layer, head) : null);
+    }
+  }
+  if (unfinished) redraw();
+  return found;
+}
+
+/** @type {(pane: number, layer: number) => boolean} */
+function layerIsHere(pane, layer) {
+  return sidesOf(pane).every((side) => blockIds(side, state.part, layer).every(isLoaded));
+}
+
+/**
+ * The matrix of the shown tokens made at most 64 × 64: of each field the number furthest from 0, so that thin lines
+ * survive.
+ *
+ * @type {(pane: number, layer: number, head: number) => Int32Array}
+ */
+function pooled(pane, layer, head) {
+  return pools.get(nameOf(pane, layer, head), () => {
+    const numbers = matrixOf(pane, state.part, layer, head);
+    const { size } = sideOf(pane);
+    const places = shownTokens(pane);
+    const edge = Math.min(MOST_EDGE, places.length);
+    const field = places.map((_, i) => Math.floor((i * edge) / places.length));
+    const pool = new Int32Array(edge * edge);
+    places.forEach((query, i) => places.forEach((key, j) => {
+      const value = numbers[query * size + key];
+      const at = field[i] * edge + field[j];
+      if (Math.abs(value) > Math.abs(pool[at])) pool[at] = value;
+    }));
+    return pool;
+  });
+}
+
+/** @type {(pane: number, all: (Int32Array | null)[]) => number} */
+export function largestInThumbnails(pane, all) {
+  const drawn = all.filter((pool) => pool !== null);
+  return largestNumbers.get(`${pane} ${state.part} ${state.special} ${drawn.length}`, () => {
+    let most = 0;
+    for (const pool of drawn) for (let i = 0; i < pool.length; i++) most = Math.max(most, Math.abs(pool[i]));
+    return most;
+  });
+}
+
+/** @type {(numbers: Int32Array, pane: number, head: HeadPlace, limit: number, theme: Theme) => HTMLCanvasElement} */
+export function thumbnailBitmap(numbers, pane, { layer, head }, limit, theme) {
+  const key = `thumbnail ${nameOf(pane, layer, head)}`;
+  return bitmapOf(key, numbers, Math.sqrt(numbers.length), limit, thresholdWhole(), theme);
+}
