@@ -5,7 +5,7 @@ head at a time, then a whole layer at a time, and the task's metric is measured 
 head was of use.
 
 Every variant is a forward pass of its own, layers x (heads + 1) of them, so by default a random subset of the examples
-is used; ``examples`` in the table is the size of the split, ``count`` that of the subset.
+is used; ``examples`` and ``count`` in the table are the size of the subset.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -23,6 +23,15 @@ from transformers import AttentionInterface, PreTrainedModel
 from transformers.masking_utils import AttentionMaskInterface, eager_mask
 
 from effective_attention.analyses.common.base import Analysis, Context, check_limit, in_sample, sample
+from effective_attention.analyses.common.schema import (
+    HEAD,
+    LAYER,
+    Block,
+    Column,
+    Schema,
+    attention_column,
+    count_column,
+)
 from effective_attention.attention.implementations import (
     attention_function,
     eager_function,
@@ -35,11 +44,24 @@ from effective_attention.errors import UserError
 
 # variants of examples that run together: one by one they would leave the machine idle, all at once fill its memory
 _ROWS = 32
+SCHEMA = Schema(
+    (
+        Column("examples", "how many random examples of the split were used", "whole", low=0),
+        attention_column("standard"),
+        LAYER,
+        replace(HEAD, meaning="counted from 0; missing: all heads of the layer at once", missing=True),
+        Column("metric", "the task's score, such as accuracy", "name", key=True),
+        Column("value", "the score with this head, or layer, averaging over all tokens"),
+        Column("change", "value minus the score of the untouched model; below 0: the head was of use"),
+        count_column("examples"),
+    ),
+    blocks=(Block(keys=("attention", "layer", "head", "metric")), Block(keys=("attention", "layer", "metric"))),
+)
 
 
 @dataclass
 class _Ablation:
-    """Which heads of which layer average, row by row of the batch; layers are counted as they are called."""
+    """Which heads of which layer average, for each example of the batch; layers are counted as they are called."""
 
     layer: int
     heads: Tensor  # (batch, head), bool
@@ -52,7 +74,7 @@ _ACTIVE: ContextVar[_Ablation | None] = ContextVar("the ablation in force", defa
 def uniform_attention(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **kwargs: Any
 ) -> tuple[Tensor, Tensor]:
-    """The model's own attention, but uniform over visible keys in the heads that are ablated."""
+    """Compute the model's own attention, but uniform over visible keys in the heads that are ablated."""
     active = _ACTIVE.get()
     layer, active.calls = active.calls, active.calls + 1  # type: ignore[union-attr]
     if layer != active.layer:  # type: ignore[union-attr]
@@ -70,7 +92,7 @@ AttentionMaskInterface.register(uniform_attention.__name__, eager_mask)
 
 @torch.no_grad()
 def ablated_logits(model: PreTrainedModel, inputs: Mapping[str, Tensor], layer: int, heads: Tensor) -> Tensor:
-    """Logits (batch, classes) with the chosen heads (batch, head) of one layer averaging."""
+    """Return logits (batch, classes) with the chosen heads (batch, head) of one layer averaging."""
     with (
         _active(_Ablation(layer, heads)),
         evaluation_mode(model),
@@ -90,7 +112,7 @@ def _active(ablation: _Ablation) -> Iterator[None]:
 
 
 class HeadAblation(Analysis):
-    """Table: layer, head (missing: the whole layer), metric, value, change, count.
+    """Table: examples, layer, head (missing: the whole layer), metric, value, change, count.
 
     Args:
         context: The model, the split and the task.
@@ -126,7 +148,7 @@ class HeadAblation(Analysis):
                 self.scores[layer * (self.context.heads + 1) + variant].update(self._predictions(logits), labels)
 
     def _variants(self, trace: Trace, chosen: Tensor, layer: int) -> Tensor:
-        """Logits (head + 1, example, class) with each head, then with all heads, of a layer ablated."""
+        """Return logits (head + 1, example, class) with each head, then with all heads, of a layer ablated."""
         count, heads = int(chosen.sum()), self.context.heads
         patterns = torch.cat([torch.eye(heads, dtype=torch.bool), torch.ones(1, heads, dtype=torch.bool)]).to(
             chosen.device
@@ -161,5 +183,6 @@ class HeadAblation(Analysis):
                 rows.append({**place, "metric": name, "value": float(value), "change": float(value) - before[name]})
         table = pd.DataFrame(rows)
         table["head"] = table["head"].astype("Int64")
+        table.insert(0, "examples", int(self.count))
         table["count"] = int(self.count)
         return table

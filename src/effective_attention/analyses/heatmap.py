@@ -14,14 +14,28 @@ import torch
 from torch import Tensor
 
 from effective_attention.analyses.common.base import Analysis, Context, check_example, layer_numbers, name_tokens, tidy
+from effective_attention.analyses.common.schema import HEAD, LAYER, Column, Schema, attention_column
 from effective_attention.attention.trace import Part, Trace
 from effective_attention.errors import UserError
 
 PARTS: tuple[Part, ...] = get_args(Part)
+SCHEMA = Schema(
+    (
+        Column("examples", "always 1: one example of the split, or the user's text", "whole", low=1, high=1),
+        attention_column(*PARTS),
+        LAYER,
+        HEAD,
+        Column("query", "place of the token that attends, counted from 0", "whole", low=0, key=True),
+        Column("key", "place of the token attended to, counted from 0", "whole", low=0, key=True),
+        Column("value", "weight; standard is the sum of effective and null"),
+        Column("query_token", "the token that attends", "name"),
+        Column("key_token", "the token attended to", "name"),
+    )
+)
 
 
 class Heatmap(Analysis):
-    """Table: attention, layer, head, query, key, query_token, key_token, value.
+    """Table: examples, attention, layer, head, query, key, value, query_token, key_token.
 
     Args:
         context: The model and the split; with ``context.text`` that text is shown and the split not read.
@@ -52,7 +66,7 @@ class Heatmap(Analysis):
             self.length += size
 
     def _matrices(self, trace: Trace, row: int) -> tuple[Tensor, Tensor]:
-        """(part, layer, query, key) and the token ids, without padding."""
+        """Return weights (part, layer, query, key) and token ids of one example of the batch, without padding."""
         places = trace.mask[row].nonzero()[:, 0]
         matrices = [
             [trace.layers[layer].part(part)[row, self.head][places][:, places] for layer in self.layers]
@@ -71,4 +85,5 @@ class Heatmap(Analysis):
         table = tidy(weights, names)
         name_tokens(table, ids, self.context.tokenizer)
         table.insert(2, "head", self.head)
+        table.insert(0, "examples", 1)
         return table
