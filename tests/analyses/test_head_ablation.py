@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from effective_attention.analyses.common.run import analyse
-from effective_attention.analyses.head_ablation import HeadAblation, ablated_logits
+from effective_attention.analyses.head_ablation import SCHEMA, HeadAblation, ablated_logits
 from effective_attention.errors import UserError
 
 
@@ -70,7 +70,9 @@ def test_regression(make_subject):
 
 def test_a_subset(subject, context):
     table = analyse(subject, {"a": HeadAblation(context, limit=3)})["a"]
+    SCHEMA.check(table, "head_ablation")
     assert set(table["count"]) == {3}
+    assert set(table["examples"]) == {3}
 
 
 def test_bad_option(context):

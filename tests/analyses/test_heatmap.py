@@ -6,13 +6,15 @@ import pytest
 import torch
 
 from effective_attention.analyses.common.run import analyse
-from effective_attention.analyses.heatmap import Heatmap
+from effective_attention.analyses.heatmap import SCHEMA, Heatmap
 from effective_attention.attention.trace import trace
 from effective_attention.errors import UserError
 
 
 def test_the_chosen_example_layer_and_head(subject, context, singles):
     table = analyse(subject, {"a": Heatmap(context, example=5, layer=0, head=3)})["a"]
+    SCHEMA.check(table, "heatmap")
+    assert set(table["examples"]) == {1}
     length = int(singles[5].lengths)
     for part in ("standard", "effective", "null"):
         rows = table[table["attention"] == part]

@@ -9,7 +9,7 @@ import torch
 
 from effective_attention.analyses.common.base import Context
 from effective_attention.analyses.common.run import analyse
-from effective_attention.analyses.token_types import TokenTypes, weights_by_type
+from effective_attention.analyses.token_types import SCHEMA, TokenTypes, weights_by_type
 from effective_attention.attention.decomposition import decompose
 from effective_attention.data.annotation.tagging import KINDS, UPOS
 from effective_attention.errors import UserError
@@ -73,6 +73,7 @@ def test_against_a_naive_loop(subject, context, singles, layer):
 
 def test_all_layers(subject, context):
     table = analyse(subject, {"a": TokenTypes(context, layer="all", words=WORDS)})["a"]
+    SCHEMA.check(table, "token_types")
     assert sorted(set(table["layer"])) == [0, 1]
 
 

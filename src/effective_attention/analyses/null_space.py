@@ -132,7 +132,7 @@ def _compare(rows: Float[Tensor, "5 *layer batch head query"], mask: Tensor) -> 
 
 
 def _stacked(rank: Tensor, keys: Tensor, compared: tuple[Tensor, Tensor], **more: Tensor) -> Tensor:
-    """Stack quantities as ``QUANTITIES`` orders them, NaN where not given; ``keys``: how many keys, padding or not, count."""
+    """Stack quantities in the order of ``QUANTITIES``, NaN where not given; ``keys``: how many keys there are."""
     nullity = (keys - rank).double()
     found = {
         "rank": rank,
