@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.nn.functional import cosine_similarity
 
-from effective_attention.analyses.common.run import run_analyses
-from effective_attention.analyses.finetuning_shift import FinetuningShift, matrix_cosine
+from effective_attention.analyses.common.run import analyse
+from effective_attention.analyses.finetuning_shift import SCHEMA, FinetuningShift, matrix_cosine
 
 
 def test_by_hand():
@@ -16,9 +16,7 @@ def test_by_hand():
 
 
 def test_against_a_naive_loop(subject, context, singles):
-    table = run_analyses(subject, {"a": FinetuningShift().setup(context)})["a"].set_index(
-        ["attention", "layer", "head"]
-    )
+    table = analyse(subject, {"a": FinetuningShift(context)})["a"].set_index(["attention", "layer", "head"])
     for attention in ("standard", "effective"):
         for layer in range(2):
             for head in range(4):
@@ -37,10 +35,13 @@ def test_against_a_naive_loop(subject, context, singles):
 
 def test_an_unchanged_model_has_cosine_one(subject, context):
     same = dataclasses.replace(subject, reference=subject.model)
-    assert run_analyses(same, {"a": FinetuningShift().setup(context)})["a"]["value"].to_numpy() == pytest.approx(1)
+    table = analyse(same, {"a": FinetuningShift(context)})["a"]
+    SCHEMA.check(table, "finetuning_shift")
+    assert table["value"].to_numpy() == pytest.approx(1)
+    assert set(table["count"]) == {len(subject.split)}
 
 
 def test_without_a_reference(subject, context):
     alone = dataclasses.replace(subject, reference=None)
     with pytest.raises(ValueError, match="needs the trace of the pretrained model"):
-        run_analyses(alone, {"a": FinetuningShift().setup(context)})
+        analyse(alone, {"a": FinetuningShift(context)})

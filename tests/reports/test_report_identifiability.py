@@ -17,11 +17,9 @@ from effective_attention.reports.report_identifiability import (
     alternatives,
     identity_rates,
     mixing,
-    projected,
     type_profile,
 )
 from effective_attention.reports.runs import RunResults
-from effective_attention.reports.sections import measured
 from helpers.figures import Make, stacked
 
 
@@ -112,15 +110,6 @@ def test_attention_to_types_beside_even_attention(make_tables: Make) -> None:
     everything = table[table["source"] == "all"]
     means = everything[everything["target"] == "sep"].groupby("attention")["value"].mean()
     assert grid.rows[0][4:7] == [f"{means['standard']:.3f}", f"{means['effective']:.3f}", "0.040"]
-
-
-def test_the_projected_reading_has_its_own_table_and_old_tables_none(make_tables: Make) -> None:
-    table = make_tables()["null_space"]
-    (row,) = projected(table).rows
-    assert row[:5] == ["MRPC", "408", "32.0", "31.2", "22.0"]
-    assert row[6:] == ["2.0e-07", "2.0e-07"]
-    assert projected(table[table["reading"] != "projected"]).rows == []
-    assert measured(table) == measured(table[table["reading"] != "projected"])
 
 
 @pytest.mark.parametrize("analysis", ["alternative_attention", "token_type_profile", "token_identity", "token_mixing"])

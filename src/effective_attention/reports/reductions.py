@@ -100,7 +100,8 @@ def correlation(first: Series, second: Series) -> float:
     return float("nan") if both.nunique().min() < 2 else float(both["first"].corr(both["second"]))
 
 
-def rank_limit(table: DataFrame) -> int | None:
-    """The head width d_v, read from the largest rank any length or head reaches; None if the table has no ranks."""
-    ranks = table.loc[table["quantity"] == "rank", "value"].dropna()
-    return None if ranks.empty else round(float(ranks.max()))
+def mean_where(table: DataFrame, **where: str) -> float:
+    """Return the mean of ``value`` over the rows whose columns have these values; NaN where there are none."""
+    for name, value in where.items():
+        table = table[table[name] == value]
+    return float(table["value"].mean())

@@ -38,35 +38,6 @@ from effective_attention.reports.papers.brunner2020 import (
 from effective_attention.reports.reductions import attentions, by_layer, one_line, panels
 
 
-def projected(table: DataFrame) -> Grid:
-    """The null space of T, values behind the output projection, beside that of the values; no rows where it was not read."""
-    rows = []
-    for panel in panels(table):
-        mine = panel.table[(panel.table["reading"] == "projected") & panel.table["length"].isna()]
-        if mine.empty:
-            continue
-        means = mine.groupby("quantity")["value"].mean()
-        largest = mine.loc[mine["quantity"] == "effective_gap", "value"].max()
-        cells = [number(means.get(name), 1) for name in ("projection_rank", "rank", "nullity")]
-        cells += [number(means.get("null_mass")), number(means.get("effective_gap")), number(largest)]
-        rows.append([one_line(panel.title), number(mine["count"].max(), 0), *cells])
-    columns = [
-        "task",
-        "examples",
-        "rank of H",
-        "rank of T",
-        "nullity of T",
-        "null mass",
-        "mean gap",
-        "gap of the worst head",
-    ]
-    caption = (
-        "The null space of T = V H beside that of the values V, mean over layers and heads; gap: how far effective attention by "
-        "T is from that by V, relative to attention; rounding where a head's output projection H has full rank."
-    )
-    return Grid(caption, columns, rows)
-
-
 def alternatives(table: DataFrame) -> Grid:
     """The shown head: how far its attention can go, and what the model says of it."""
     rows = []
