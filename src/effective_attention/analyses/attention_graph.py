@@ -6,8 +6,7 @@ every layer, down to the input tokens. As in the paper, flow is normalised per n
 to 1.
 
 Deviations: effective attention has negative weights, which a graph cannot have; ``convention`` says what becomes of
-    them, in each
-head before heads are averaged. The example is one of the split, or a text of the user's.
+them, in each head before heads are averaged. The example is one of the split, or a text of the user's.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from effective_attention.analyses.common.base import Analysis, Context, check_example, name_tokens, tidy
+from effective_attention.analyses.common.schema import CONVENTION, LAYER, Block, Column, Schema, attention_column
 from effective_attention.attention.trace import Trace
 from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.errors import UserError
@@ -29,13 +29,33 @@ from effective_attention.graphs.flow import attention_flow
 from effective_attention.graphs.rollout import attention_rollout
 
 METHODS = ("raw", "rollout", "flow")
-_COLUMNS = ["attention", "method", "layer", "query", "key", "query_token", "key_token", "value", "convention"]
+_KEYS = ("attention", "layer", "query", "key")
+SCHEMA = Schema(
+    (
+        attention_column(*ATTENTIONS),
+        Column(
+            "method", "raw: attention to the layer below; rollout, flow: down to the input", "name", METHODS, key=True
+        ),
+        LAYER,
+        Column("query", "position of the token that attends, counted from 0", "whole", low=0, key=True),
+        Column("key", "position of the token attended to, counted from 0", "whole", low=0, key=True),
+        Column("query_token", "the token at the position query", "name"),
+        Column("key_token", "the token at the position key", "name"),
+        Column("value", "weight, heads averaged; the weights of a query in a layer sum to 1", low=0, high=1),
+        CONVENTION,
+        Column("examples", "how many texts were read: one", "whole", low=1, high=1),
+    ),
+    blocks=(
+        Block({"method": "raw"}, _KEYS),  # every query
+        Block({"method": ("rollout", "flow")}, _KEYS),  # the chosen query only
+    ),
+)
 
 
 def row_maps(
     graph: Float[Tensor, "layer query key"], row: int, *, residual: float = RESIDUAL
 ) -> dict[str, Float[Tensor, "layer key"]]:
-    """What one position looks at, layer by layer: in the layer below (raw), and in the input (rollout; flow, of sum 1).
+    """Return what one position looks at, by layer: in the layer below (raw), in the input (rollout; flow, of sum 1).
 
     Args:
         graph: Attention, heads averaged, without the residual.
@@ -50,14 +70,18 @@ def row_maps(
 
 
 def example_graph(trace: Trace, row: int, convention: Convention) -> Float[Tensor, "attention layer query key"]:
-    """One example's graphs, standard and effective, without padding."""
+    """Return one example's graphs, standard and effective, without padding."""
     places = trace.mask[row].nonzero()[:, 0]
     graphs = [trace_graph(trace, part, convention)[row] for part in ATTENTIONS]
     return torch.stack(graphs)[:, :, places][..., places]
 
 
 def check_graph_options(analysis: str, residual: object, convention: object) -> None:
-    """The two options of every analysis that builds graphs."""
+    """Refuse wrong values of the two options that every analysis of graphs has.
+
+    Raises:
+        UserError: One of them is wrong.
+    """
     if not isinstance(residual, int | float) or isinstance(residual, bool) or not 0 <= residual <= 1:
         raise UserError(
             f"analysis.{analysis}.residual must be a number from 0 to 1, got {residual!r}; the paper's is 0.5"
@@ -69,7 +93,7 @@ def check_graph_options(analysis: str, residual: object, convention: object) -> 
 
 
 class AttentionGraph(Analysis):
-    """Table: attention, method, layer, query, key, query_token, key_token, value, convention.
+    """One text as a graph; the table is described by ``SCHEMA``.
 
     ``raw`` has all queries, ``rollout`` and ``flow`` the chosen one.
 
@@ -124,15 +148,15 @@ class AttentionGraph(Analysis):
         elif size > 0:
             graph, ids = self.graph[:, :, :size, :size], self.ids[:size]
         else:  # no process was shown the example
-            return pd.DataFrame(columns=_COLUMNS)
+            return pd.DataFrame(columns=SCHEMA.names)
         self._check_row(len(ids))
         parts = [part for name, mine in zip(ATTENTIONS, graph, strict=True) for part in self._tables(name, mine)]
-        table = pd.concat(parts, ignore_index=True).assign(convention=self.convention)
+        table = pd.concat(parts, ignore_index=True).assign(convention=self.convention, examples=1)
         name_tokens(table, ids, self.context.tokenizer)
-        return table[_COLUMNS]
+        return table[SCHEMA.names]
 
     def _tables(self, attention: str, graph: Tensor) -> list[pd.DataFrame]:
-        """Of one attention: the whole graph, then the row's rollout and flow."""
+        """Return the tables of one attention: the whole graph, then the chosen query's rollout and flow."""
         layers, size, _ = graph.shape
         maps = row_maps(graph, self.row, residual=self.residual)
         shown = {"raw": (graph, range(size))} | {
