@@ -11,7 +11,7 @@ import torch
 from scipy import stats
 
 from effective_attention.analyses.common.run import analyse, describe
-from effective_attention.analyses.faithfulness import Faithfulness, subject_first
+from effective_attention.analyses.faithfulness import SCHEMA, Faithfulness, subject_first
 from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.attributions.methods import ATTENTION_METHODS, TOKEN_METHODS
 from effective_attention.errors import UserError
@@ -56,6 +56,8 @@ def blanked(subject: Any, one: Any) -> Any:
 
 
 def test_every_method_and_measure_is_there(table: pd.DataFrame, context: Any) -> None:
+    SCHEMA.check(table, "faithfulness")
+    assert set(table["examples"]) == {context.examples}
     league = table[table["measure"] == "comprehensiveness"]
     assert set(league["method"]) == {*ATTENTION_METHODS, *TOKEN_METHODS}
     assert len(league) == len(ATTENTIONS) * len(ATTENTION_METHODS) + len(TOKEN_METHODS)
@@ -106,7 +108,7 @@ def test_a_sample_is_the_same_examples_however_they_are_batched(make_subject: An
         context = describe(small, seed=3, task=small.datamodule.task)
         made = analyse(small, {"faithfulness": Faithfulness(context, limit=3, steps=2)})["faithfulness"]
         found.append(made[made["measure"] != "milliseconds"])
-        assert set(made["count"]) == {3}
+        assert set(made["count"]) == {3} == set(made["examples"])
     np.testing.assert_allclose(found[0]["value"], found[1]["value"], atol=1e-2)
 
 

@@ -54,8 +54,8 @@ SCHEMA = Schema(
         Column("checkpoint", "always empty: the pretrained model is asked", "name", ("",)),
     ),
     blocks=(
-        Block({"quantity": "attention"}, ("attention", "method", "layer", "name")),  # referents
         Block({"quantity": _CHANCES}, ("name",)),  # candidates
+        Block({"quantity": "attention"}, ("attention", "method", "layer", "name")),  # referents
     ),
 )
 
