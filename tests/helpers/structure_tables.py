@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from helpers.fakes import signed
+
 KINDS = ("standard", "effective")
 TAGS = {
     "NOUN": 0.19, "PUNCT": 0.12, "VERB": 0.11, "PRON": 0.09, "ADP": 0.09, "DET": 0.08, "PROPN": 0.08, "ADJ": 0.07, "AUX": 0.06,
@@ -137,10 +139,3 @@ def _bodies(task: str, seed: int, layers: int, heads: int) -> dict[str, pd.DataF
 def structure_tables(front: dict[str, Any], seed: int, layers: int, heads: int) -> dict[str, pd.DataFrame]:
     """All six, signed with the columns in front."""
     return {name: signed(body, front) for name, body in _bodies(str(front["task"]), seed, layers, heads).items()}
-
-
-def signed(body: pd.DataFrame, front: dict[str, Any]) -> pd.DataFrame:
-    """As ``Inquiry`` does: what an analysis says of itself counts."""
-    columns = pd.DataFrame({"reading": "exact", **front}, index=body.index)
-    own = [name for name in columns if name in body]
-    return pd.concat([columns.assign(**body[own]), body.drop(columns=own)], axis=1)

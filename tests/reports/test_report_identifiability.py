@@ -6,18 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from effective_attention.reports.chapters import CHAPTERS
 from effective_attention.reports.grid import NONE
 from effective_attention.reports.report import write_report
 from effective_attention.reports.report_identifiability import (
-    alternative_layers,
-    alternative_logits,
-    alternatives,
     identity_rates,
     mixing,
-    type_profile,
 )
 from effective_attention.reports.runs import RunResults
 from helpers.figures import Make, stacked
@@ -73,46 +68,6 @@ def test_medians_in_percent_with_the_papers_and_the_stated_error(make_tables: Ma
     assert [row[0] for row in grid.rows] == ["CoLA"] * 3 + ["MRPC"] * 3
 
 
-def test_alternatives_and_what_the_model_says(make_tables: Make) -> None:
-    table = make_tables(layers=2, heads=3)["alternative_attention"]
-    ((title, place, freedom, *cells),) = alternatives(table).rows
-    assert (title, place, freedom) == ("MRPC", "layer 0, head 1", "4")
-    shown = table[(table["quantity"] == "distance") & (table["layer"] == 0) & (table["head"] == 1)]
-    values = shown.groupby("method")["value"]
-    assert cells[:3] == [
-        f"{values.mean()['step']:.3f}",
-        f"{values.mean()['program']:.3f}",
-        f"{values.max()['program']:.3f}",
-    ]
-    assert cells[4:] == ["2.0e-07", "0.700"]
-    head, every = alternative_logits(table).rows
-    assert head == ["MRPC", "this head replaced", "3.1e-07", "0.041", "0.930", "0.930", "0.930"]
-    assert every == ["MRPC", "all heads replaced", "3.1e-06", "0.410", "0.930", "0.930", "0.600"]
-
-
-def test_alternatives_by_layer_only_where_all_heads_were_asked(make_tables: Make) -> None:
-    table = make_tables(layers=2, heads=3)["alternative_attention"]
-    means = table[(table["quantity"] == "distance") & (table["method"] == "program")].groupby("layer")["value"].mean()
-    assert alternative_layers(table).rows == [["MRPC", "furthest found", *(f"{value:.3f}" for value in means)]]
-    one = table[(table["quantity"] != "distance") | ((table["layer"] == 0) & (table["head"] == 1))]
-    assert alternative_layers(one).rows == []
-
-
-def test_regression_has_no_probabilities(make_tables: Make) -> None:
-    table = make_tables()["alternative_attention"]
-    assert alternative_logits(table[table["quantity"] != "probability"]).rows[0][-3:] == [NONE] * 3
-
-
-def test_attention_to_types_beside_even_attention(make_tables: Make) -> None:
-    table = make_tables()["token_type_profile"]
-    grid = type_profile(table)
-    assert grid.groups == [("", 1), ("to [CLS]", 3), ("to [SEP]", 3), ("to period, comma", 3), ("to other", 3)]
-    everything = table[table["source"] == "all"]
-    means = everything[everything["target"] == "sep"].groupby("attention")["value"].mean()
-    assert grid.rows[0][4:7] == [f"{means['standard']:.3f}", f"{means['effective']:.3f}", "0.040"]
-
-
-@pytest.mark.parametrize("analysis", ["alternative_attention", "token_type_profile", "token_identity", "token_mixing"])
 def test_each_analysis_has_a_chapter_with_its_figures(analysis: str) -> None:
     (chapter,) = [chapter for chapter in CHAPTERS if chapter.analysis == analysis]
     assert chapter.source.startswith("Brunner et al. 2020")

@@ -27,8 +27,7 @@ from effective_attention.reports.report_structure import (
 )
 from effective_attention.reports.runs import RunResults
 from effective_attention.reports.scalars import named_scalars
-from helpers.figures import Make, stacked
-from helpers.identifiability_tables import both_weights
+from helpers.figures import Make, both_weights, stacked
 
 
 def test_distance_by_layer_the_furthest_and_its_depth(make_tables: Make) -> None:

@@ -11,8 +11,7 @@ from matplotlib.colors import to_hex
 
 from effective_attention.reports.figures.dependency_alignment import MOST_RELATIONS, aligned, best_heads, hits
 from effective_attention.reports.figures.pos_attention import targeted_tags
-from helpers.figures import FIGURES, Make, can_draw, cells, meshes, plots, stacked
-from helpers.identifiability_tables import both_weights
+from helpers.figures import FIGURES, Make, both_weights, can_draw, cells, meshes, plots, stacked
 
 LAYERED = {"distance": "distance", "entropy": "entropy", "entropy_relative": "entropy", "variability": "variability"}
 

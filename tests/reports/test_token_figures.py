@@ -17,8 +17,8 @@ from effective_attention.reports.drawing.style import style
 from effective_attention.reports.figures.token_identity import MAP_COLOURS, rates
 from effective_attention.reports.figures.token_mixing_words import tag_order
 from effective_attention.reports.papers.brunner2020 import BRUNNER_NOT_LARGEST, BRUNNER_OWN, BRUNNER_RATES
-from helpers.figures import FIGURES, Make, can_draw, cells, meshes, plots
-from helpers.identifiability_tables import both_weights, frame, line_of, mixing, named
+from helpers.figures import FIGURES, Make, both_weights, can_draw, cells, line_of, meshes, named, plots
+from helpers.identifiability_tables import frame, mixing
 
 # --- identity ---
 

@@ -16,12 +16,13 @@ delimiters unless asked for: the paper's raw attention and rollout differ in the
 been in its ranking. Correlations compare absolute scores; erasure takes the tokens that speak for the class first, so
 signed scores. ``std`` is over examples, as in the paper; ``low`` and ``high`` are a 95 % bootstrap interval of the
 mean. An example that cannot be ranked (one word, or the same score for all) is left out of that mean; ``count`` says
-how many were in. ``milliseconds`` an example come on top of the forward pass.
+how many were in, ``examples`` how many were asked. ``milliseconds`` an example come on top of the forward pass.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, get_args
 
 import pandas as pd
@@ -29,6 +30,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from effective_attention.analyses.common import schema
 from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
 from effective_attention.analyses.common.options import check_graph_options, check_limit, is_whole_number
 from effective_attention.analyses.common.samples import in_sample, sample
@@ -50,6 +52,27 @@ SUBJECT, ATTRACTOR = ROLES.index("subject"), ROLES.index("attractor")
 RANKED = ("spearman_blank_out", "spearman_gradients", "subject_first")
 ERASED = ("comprehensiveness", "sufficiency")
 _REFERENCE = {"spearman_blank_out": "blank_out", "spearman_gradients": "input_gradient"}
+SCHEMA = schema.Schema(
+    (
+        replace(schema.attention_column(*ATTENTIONS), missing=True),
+        schema.Column("method", "the explanation", "name", key=True),
+        replace(schema.LAYER, missing=True),
+        schema.Column("measure", "what is measured", "name", (*RANKED, *ERASED, "milliseconds"), key=True),
+        schema.Column("value", "mean over examples; milliseconds: per example"),
+        schema.Column("std", "standard deviation over examples", low=0, missing=True),
+        schema.Column("low", "lower end of the mean's 95 % bootstrap interval", missing=True),
+        schema.Column("high", "upper end of the mean's 95 % bootstrap interval", missing=True),
+        schema.count_column("examples"),
+        schema.Column("examples", "how many examples were explained: the sample", "whole", low=0),
+    ),
+    blocks=(
+        schema.Block({"measure": RANKED}, ("attention", "method", "layer")),
+        schema.Block({"measure": ERASED}, ("attention", "method", "layer")),  # the last layer only
+        schema.Block({"measure": "milliseconds"}, ("attention", "method"), numbers=("value",)),
+        schema.Block({"measure": (*RANKED, *ERASED)}, ("method",)),  # methods that do not read attention
+        schema.Block({"measure": "milliseconds"}, ("method",), numbers=("value",)),
+    ),
+)
 
 
 class Column(NamedTuple):
@@ -64,14 +87,14 @@ class Column(NamedTuple):
 def subject_first(
     scores: Float[Tensor, "batch layer key"], role: Int[Tensor, "batch key"]
 ) -> Float[Tensor, "batch layer"]:
-    """1 where the subject's best sub-token outranks every attractor's, else 0; NaN where the example lacks one of them."""
+    """Return 1 where the subject's best sub-token outranks every attractor's, else 0; NaN where one is missing."""
     best = [torch.where((role == which)[:, None], scores, -torch.inf).amax(dim=-1) for which in (SUBJECT, ATTRACTOR)]
     there = torch.isfinite(best[0]) & torch.isfinite(best[1])
     return torch.where(there, (best[0] > best[1]).double(), torch.nan)
 
 
 class Faithfulness(SplitAnalysis):
-    """Table: attention, method, layer, measure, value, std, low, high, count; ``layer`` is missing where a method has none.
+    """All explanations of the same examples; the table is described by ``SCHEMA``.
 
     Args:
         limit: How many random examples; None: all.
@@ -175,7 +198,7 @@ class Faithfulness(SplitAnalysis):
             table[name] = numbers.numpy()
         table = pd.concat([table[table["count"] > 0], self._costs()], ignore_index=True)
         table["layer"] = table["layer"].astype("Int64")
-        return table
+        return table.assign(examples=len(values))
 
     def _costs(self) -> pd.DataFrame:
         examples = int((self.filled > 0).sum())
@@ -214,7 +237,7 @@ def _columns(layers: int) -> list[Column]:
 
 
 def _ranked(trace: Trace, explanations: list[Explanation], chosen: Bool[Tensor, "batch key"]) -> dict[Column, Tensor]:
-    """The measures that compare rankings, (batch,) each."""
+    """Return the measures that compare rankings, (batch,) each."""
     by_name = {
         explanation.method: explanation.scores[:, 0].abs()
         for explanation in explanations
@@ -240,7 +263,10 @@ def _ranked(trace: Trace, explanations: list[Explanation], chosen: Bool[Tensor, 
 
 
 def _only(trace: Trace, chosen: Bool[Tensor, batch]) -> Trace:
-    """Some examples of a traced batch; what other analyses made of it is not kept, so that the cost of a method is all of it."""
+    """Cut some examples out of a traced batch.
+
+    What other analyses made of the batch is not kept, so that a method's cost is all of it.
+    """
     layers = []
     for layer in trace.layers:
         visible = layer.visible

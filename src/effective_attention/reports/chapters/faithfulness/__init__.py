@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from effective_attention.reports import report_explanations
 from effective_attention.reports.chapter import Chapter, Drawing
-from effective_attention.reports.figures.faithfulness import (
+from effective_attention.reports.chapters.faithfulness.figures import (
     faithfulness,
     faithfulness_layers,
     faithfulness_subject,
-    has_subjects,
 )
+from effective_attention.reports.chapters.faithfulness.reductions import has_subjects
+from effective_attention.reports.chapters.faithfulness.tables import correlations, league_table
 
 CHAPTER = Chapter(
     analysis="faithfulness",
@@ -47,8 +47,5 @@ CHAPTER = Chapter(
             has_subjects,
         ),
     ),
-    tables=(
-        report_explanations.league_table,
-        report_explanations.correlations,
-    ),
+    tables=(league_table, correlations),
 )

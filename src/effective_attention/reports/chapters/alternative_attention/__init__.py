@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from effective_attention.reports import report_identifiability
 from effective_attention.reports.chapter import Chapter, Drawing
-from effective_attention.reports.figures.alternative_attention import (
+from effective_attention.reports.chapters.alternative_attention.figures import (
     alternative_attention,
     alternative_attention_heads,
-    has_all_heads,
+)
+from effective_attention.reports.chapters.alternative_attention.reductions import has_all_heads
+from effective_attention.reports.chapters.alternative_attention.tables import (
+    alternative_layers,
+    alternative_logits,
+    alternatives,
 )
 
 CHAPTER = Chapter(
@@ -30,8 +34,8 @@ CHAPTER = Chapter(
         Drawing(
             "alternative_attention",
             (
-                "A head's own attention, another one with the same output, and their difference. Below, how much of each "
-                "token's attention can be moved: found, by the paper's step, and the bound."
+                "A head's own attention, another one with the same output, and their difference. Below, how much of "
+                "each token's attention can be moved: found, by the paper's step, and the bound."
             ),
             alternative_attention,
         ),
@@ -42,9 +46,5 @@ CHAPTER = Chapter(
             has_all_heads,
         ),
     ),
-    tables=(
-        report_identifiability.alternatives,
-        report_identifiability.alternative_logits,
-        report_identifiability.alternative_layers,
-    ),
+    tables=(alternatives, alternative_logits, alternative_layers),
 )

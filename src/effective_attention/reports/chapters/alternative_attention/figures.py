@@ -1,4 +1,4 @@
-"""Another attention map with the same output (Brunner et al. §3.3): the head's own, the other one, and how far apart they are.
+"""Figures of ``alternative_attention``: a head's own map, another with the same output, and how far apart they are.
 
 Distances are total variation: the share of a token's attention that can be moved elsewhere without changing the head's
 output.
@@ -6,12 +6,23 @@ output.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from pandas import DataFrame
+from numpy.typing import NDArray
+from pandas import DataFrame, Series
 
+from effective_attention.reports.chapters.alternative_attention.reductions import (
+    CHANGE_TITLES,
+    attention_map,
+    distances,
+    of_head,
+    quantity,
+    shown_head,
+)
 from effective_attention.reports.drawing.layers import legend_below, name_tokens
 from effective_attention.reports.drawing.style import (
     DOUBLE,
@@ -28,50 +39,16 @@ _MOST_NAMED = 38  # as many as three maps beside each other have room for
 _MOST_BLOCKS = 4
 _PER_TOKEN = 0.088  # inches: room for one line of 5.5 point
 _OTHER = "#7b3294"
-_METHOD = "program"
 _FURTHEST = "furthest found (linear program)"
-CHANGE_TITLES = {"head": "this head replaced", "all": "all heads replaced"}
-
-
-def quantity(table: DataFrame, name: str, **where: str) -> DataFrame:
-    """The rows of one quantity, further cut by columns' values."""
-    rows = table[table["quantity"] == name]
-    for column, value in where.items():
-        rows = rows[rows[column] == value]
-    return rows
-
-
-def distances(table: DataFrame) -> DataFrame:
-    """The furthest map found for each layer, head and query: by linear program, else by the largest step."""
-    rows = quantity(table, "distance")
-    best = rows[rows["method"] == _METHOD]
-    return best if len(best) else rows
-
-
-def has_all_heads(table: DataFrame) -> bool:
-    """Whether the distance is known for every head of every layer."""
-    found = quantity(table, "distance").drop_duplicates(["layer", "head"])
-    return len(found) > 1 and len(found) == (int(found["layer"].max()) + 1) * (int(found["head"].max()) + 1)
-
-
-def shown_head(table: DataFrame) -> tuple[int, int]:
-    """Layer and head whose maps the table holds."""
-    row = quantity(table, "weight").iloc[0]
-    return int(row["layer"]), int(row["head"])
-
-
-def of_head(rows: DataFrame, place: tuple[int, int]) -> DataFrame:
-    return rows[(rows["layer"] == place[0]) & (rows["head"] == place[1])]
 
 
 @styled
 def alternative_attention(table: DataFrame) -> Figure:
-    """A block per task (of more than four the first four).
+    """Draw a block for each task; of more than four the first four.
 
     Above: the head's own map, another one with the same output, and their difference. Below: how far each token's
-        attention can
-    be moved, by linear program and by the paper's largest step, and the bound no map can pass; in words, what the
-    logits do.
+    attention can be moved, by linear program and by the paper's largest step, and the bound no map can pass; in words,
+    what the logits do.
     """
     shown = panels(table)[:_MOST_BLOCKS]
     tokens = min(_MOST_NAMED, int(quantity(table, "weight")["query"].max()) + 1)
@@ -85,77 +62,81 @@ def alternative_attention(table: DataFrame) -> Figure:
         below = figure.add_subplot(cells[2 * block + 1, :])
         _by_query(below, panel.table)
         below.set_title(_said(panel.table), fontsize=6.5)
-    handles, labels = below.get_legend_handles_labels()
-    first = labels.index(_FURTHEST)
-    order = [first, *(place for place in range(len(labels)) if place != first)]
-    legend_below(figure, [handles[place] for place in order], [labels[place] for place in order])
+    _legend(figure, below)
     return figure
 
 
-def attention_map(table: DataFrame, attention: str) -> DataFrame:
-    """Queries as rows, keys as columns."""
-    return quantity(table, "weight", attention=attention).pivot_table(index="query", columns="key", values="value")
+def _legend(figure: Figure, axes: Axes) -> None:
+    """Name what is drawn in these axes below the figure, the furthest map found first."""
+    handles, labels = axes.get_legend_handles_labels()
+    first = labels.index(_FURTHEST)
+    order = [first, *(place for place in range(len(labels)) if place != first)]
+    legend_below(figure, [handles[place] for place in order], [labels[place] for place in order])
 
 
-def _maps(figure: Figure, row: list[Axes], panel: Panel) -> None:
-    own, other = (attention_map(panel.table, name) for name in ("standard", "alternative"))
-    highest = max(float(own.to_numpy(float).max()), float(other.to_numpy(float).max()))
-    change = (other - own).to_numpy(float)
+def _maps(figure: Figure, line: list[Axes], panel: Panel) -> None:
+    """Draw the head's own map, the other one and their difference beside each other."""
+    own = attention_map(panel.table, "standard")
+    other = attention_map(panel.table, "alternative")
+    highest = max(float(own.max()), float(other.max()))
+    change = other - own
     reach = float(np.abs(change).max())
     reach = reach if reach > 1e-6 else 1.0  # the same map: no scale for rounding errors
-    drawn = [
-        ("its own attention", own.to_numpy(float), {"cmap": "Greens", "vmin": 0.0, "vmax": highest}),
-        ("another, with the same output", other.to_numpy(float), {"cmap": "Purples", "vmin": 0.0, "vmax": highest}),
+    shown: list[tuple[str, NDArray[Any], dict[str, Any]]] = [
+        ("its own attention", own, {"cmap": "Greens", "vmin": 0.0, "vmax": highest}),
+        ("another, with the same output", other, {"cmap": "Purples", "vmin": 0.0, "vmax": highest}),
         ("difference", change, {"cmap": "PuOr", "vmin": -reach, "vmax": reach}),
     ]
     names = _names(panel.table)
-    for axes, (title, values, scale) in zip(row, drawn, strict=True):
+    for axes, (title, values, scale) in zip(line, shown, strict=True):
         mesh = draw_cells(axes, values, **scale)
         axes.set_aspect("equal")
         bar = figure.colorbar(mesh, ax=axes, location="bottom", pad=0.02, aspect=28, fraction=0.04, shrink=0.9)
         bar.set_label(title)
         bar.outline.set_visible(False)
-        _name_both(axes, names, left=axes is row[0])
+        _name_both(axes, names, left=axes is line[0])
     layer, head = shown_head(panel.table)
-    row[0].set_ylabel(f"{one_line(panel.title)}, layer {layer}, head {head}")
+    line[0].set_ylabel(f"{one_line(panel.title)}, layer {layer}, head {head}")
 
 
 def _names(table: DataFrame) -> list[str]:
+    """Return the tokens of the text, in order."""
     rows = quantity(table, "weight").drop_duplicates("query").sort_values("query")
     return [str(name) for name in rows["query_token"]]
 
 
 def _name_both(axes: Axes, names: list[str], *, left: bool) -> None:
-    """Keys above, queries at the left of the first map."""
+    """Write keys above, and queries at the left of the first map."""
     name_tokens(axes, names, shift=0.5, most=_MOST_NAMED)
     axes.xaxis.tick_top()
     places = range(0, len(names), -(-len(names) // _MOST_NAMED))
-    axes.set_yticks(
-        [place + 0.5 for place in places], [shortened(names[place], 14) for place in places] if left else []
-    )
+    labels = [shortened(names[place], 14) for place in places] if left else []
+    axes.set_yticks([place + 0.5 for place in places], labels)
     axes.tick_params(length=0, labelsize=5.5, pad=1.5)
 
 
 def _by_query(axes: Axes, table: DataFrame) -> None:
-    """Bars: the furthest map found; marks: the paper's step; lines above: the bound."""
-    place = shown_head(table)
-
-    def line(rows: DataFrame) -> DataFrame:
-        return of_head(rows, place).astype({"query": int}).groupby("query")[["value"]].mean()
-
-    furthest, step = line(distances(table)), line(quantity(table, "distance", method="step"))
-    bound, names = line(quantity(table, "bound")), _names(table)
-    axes.bar(furthest.index, furthest["value"], 0.7, color=_OTHER, alpha=0.75, label=_FURTHEST)
-    axes.plot(step.index, step["value"], "o", color="#e69f00", markersize=2.6, label="largest step in one direction")
+    """Draw how far each token's attention can be moved: bars found, dots the paper's step, dashes the bound."""
+    furthest = _of_queries(distances(table), table)
+    step = _of_queries(quantity(table, "distance", method="step"), table)
+    bound = _of_queries(quantity(table, "bound"), table)
+    names = _names(table)
+    axes.bar(furthest.index, furthest, 0.7, color=_OTHER, alpha=0.75, label=_FURTHEST)
+    axes.plot(step.index, step, "o", color="#e69f00", markersize=2.6, label="largest step in one direction")
     if len(bound):
-        axes.plot(bound.index, bound["value"], "_", color="black", markersize=5, label="no map is further than this")
+        axes.plot(bound.index, bound, "_", color="black", markersize=5, label="no map is further than this")
     axes.set(xlim=(-0.8, len(names) - 0.2), ylim=(0, 1.04), ylabel="weight moved")
     name_tokens(axes, names, shift=0.0, most=_MOST_NAMED)
     tidy_axes(axes)
 
 
+def _of_queries(rows: DataFrame, table: DataFrame) -> Series:
+    """Return the values of the shown head by query; several runs are averaged."""
+    return of_head(rows, shown_head(table)).astype({"query": int}).groupby("query")["value"].mean()
+
+
 def _said(table: DataFrame) -> str:
-    """What replacing the map does to the logits, beside as much weight moved at random."""
+    """Say what replacing the map does to the logits, beside as much weight moved at random."""
     freedom = of_head(quantity(table, "freedom"), shown_head(table))["value"]
     said = []
     for scope, title in CHANGE_TITLES.items():
@@ -170,7 +151,7 @@ def _said(table: DataFrame) -> str:
 
 @styled
 def alternative_attention_heads(table: DataFrame) -> Figure:
-    """Layer by head: how much of a token's attention can be moved with the same output, mean over one text's tokens."""
+    """Draw layer by head how much of a token's attention can be moved with the same output, mean over the tokens."""
     shown = panels(distances(table))
     figure, axes = grid(1, len(shown), width=width_for(len(shown)), height=2.2 if len(shown) == 1 else 1.9)
     for axis, panel in zip(axes[0], shown, strict=True):
