@@ -23,11 +23,33 @@ from torch import Tensor
 
 from effective_attention.analyses.common.base import Analysis, Context, mean_over, tidy
 from effective_attention.analyses.common.pairs import check_pair_options, counted, pair_weights
+from effective_attention.analyses.common.schema import (
+    CONVENTION,
+    HEAD,
+    LAYER,
+    SPECIAL_TOKENS,
+    Column,
+    Schema,
+    attention_column,
+    count_column,
+)
 from effective_attention.attention.trace import Trace
 from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.graphs.conventions import Convention
 
 STATISTICS = ("entropy", "relative")
+SCHEMA = Schema(
+    (
+        attention_column(*ATTENTIONS),
+        LAYER,
+        HEAD,
+        Column("statistic", "entropy in nats, or relative to the largest possible", "name", STATISTICS, key=True),
+        Column("value", "mean over queries: nats for entropy, a share from 0 to 1 for relative", low=0),
+        count_column("queries"),
+        SPECIAL_TOKENS,
+        CONVENTION,
+    )
+)
 
 
 def row_entropy(weights: Float[Tensor, "*any query key"]) -> Float[Tensor, "*any query"]:

@@ -27,16 +27,31 @@ from torch import Tensor
 
 from effective_attention.analyses.common.base import Analysis, Context, layer_numbers, whole
 from effective_attention.analyses.common.pairs import check_pair_options, counted, counted_tokens, distances
+from effective_attention.analyses.common.schema import HEAD, LAYER, Column, Schema, attention_column
 from effective_attention.attention.trace import Trace
 from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.errors import UserError
 
 DECIMALS = 6
 _NOTHING = -1  # in the place of a token, a position or an example that is not there
-_COLUMNS = [
-    "attention", "layer", "head", "rank", "example", "query", "key", "query_token", "key_token", "score", "position", "token",
-    "value", "special",
-]  # fmt: skip
+SCHEMA = Schema(
+    (
+        attention_column(*ATTENTIONS),
+        LAYER,
+        HEAD,
+        Column("rank", "place among the head's exemplars, 0: the strongest", "whole", low=0, key=True),
+        Column("example", "which text of the split, counted from 0", "whole", low=0),
+        Column("query", "position of the token that looks, in the text's strongest pair", "whole", low=0),
+        Column("key", "position of the token that is looked at, in the text's strongest pair", "whole", low=0),
+        Column("query_token", "what stands at query", "name"),
+        Column("key_token", "what stands at key", "name"),
+        Column("score", "weight from query to key, rounded to six decimals", low=0),
+        Column("position", "of the token this row is about", "whole", low=0, key=True),
+        Column("token", "what stands at position", "name"),
+        Column("value", "weight from query to the token at position"),
+        Column("special", "whether the token at position is [CLS], [SEP] or another special token", "flag"),
+    )
+)
 
 
 def strongest_pairs(
@@ -183,7 +198,7 @@ class Exemplars(Analysis):
         }
         for name, where in ids.items():
             table[name] = self.context.tokenizer.convert_ids_to_tokens(found["ids"][where].tolist())
-        return table[_COLUMNS]
+        return table[SCHEMA.names]
 
 
 def _side_by_side(states: Tensor) -> Tensor:

@@ -104,3 +104,8 @@ def rank_limit(table: DataFrame) -> int | None:
     """The head width d_v, read from the largest rank any length or head reaches; None if the table has no ranks."""
     ranks = table.loc[table["quantity"] == "rank", "value"].dropna()
     return None if ranks.empty else round(float(ranks.max()))
+
+
+def has_values(table: DataFrame) -> bool:
+    """Tell whether anything was measured: texts of special tokens alone may leave nothing."""
+    return bool(table["value"].notna().any())
