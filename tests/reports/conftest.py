@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from helpers.identifiability_tables import WHOLE, alternative, identity, mixing, type_profile
-from helpers.structure_tables import structure_tables
+from helpers.fake_c import fake_tables_c
+from helpers.identifiability_tables import WHOLE, alternative, type_profile
+from helpers.schema_tables import plain_tables
 
 PAPER_TASKS = ("rte", "mrpc", "qnli", "sst2", "stsb")
 TYPES = ("noun", "pronoun", "verb", "sep", "cls", "punctuation")
@@ -62,7 +63,7 @@ def fake_tables(task: str = "mrpc", *, layers: int = 2, heads: int = 3, seed: in
         {"attention": kind, "layer": layer, "head": head, "value": 1 - uniform(0.01, 0.5) * ((layer + 1) / layers) ** 2}
         for kind, (layer, head) in product(kinds, cells)
     ]
-    return {
+    made = {
         "token_types": table(token_types),
         "delimiters": table(delimiters),
         "finetuning_shift": table(shift),
@@ -76,10 +77,9 @@ def fake_tables(task: str = "mrpc", *, layers: int = 2, heads: int = 3, seed: in
         "faithfulness": table(_faithfulness(uniform, layers)),
         "alternative_attention": table(alternative(random, layers, heads)),
         "token_type_profile": table(type_profile(random, layers, heads)),
-        "token_identity": table(identity(random, layers)),
-        "token_mixing": table(mixing(random, layers)),
-        **structure_tables(first, seed, layers, heads),
+        **fake_tables_c(first, task, seed=seed, layers=layers, heads=heads),
     }
+    return made | plain_tables(made, first, seed, layers, heads)
 
 
 def _patterns(random: Any, layers: int) -> list[dict[str, Any]]:

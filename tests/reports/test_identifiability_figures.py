@@ -11,11 +11,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from effective_attention.reports.drawing.style import COLOURS, style
 from effective_attention.reports.reductions import some_layers
-from helpers.figures import FIGURES, Make, can_draw, cells, figures_of, meshes, plots
-from helpers.identifiability_tables import alternative, both_weights, frame, line_of, named
+from helpers.figures import FIGURES, Make, both_weights, can_draw, cells, figures_of, line_of, meshes, named, plots
+from helpers.identifiability_tables import alternative, frame
 
 
-@pytest.mark.parametrize("analysis", ["alternative_attention", "token_type_profile", "token_identity", "token_mixing"])
+@pytest.mark.parametrize("analysis", ["alternative_attention", "token_type_profile"])
 def test_two_runs_are_drawn_apart(analysis: str, make_tables: Make) -> None:
     table = both_weights(make_tables, analysis, layers=1, heads=2)
     for name in figures_of(analysis):

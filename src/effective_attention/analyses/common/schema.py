@@ -41,8 +41,8 @@ class Column:
     meaning: str
     kind: Kind = "number"
     values: tuple[str, ...] = ()
-    low: float | None = None
-    high: float | None = None
+    low: int | float | None = None
+    high: int | float | None = None
     key: bool = False
     missing: bool = False
 

@@ -60,8 +60,8 @@ def exemplar_texts(table: DataFrame) -> list[ExemplarText]:
     found = []
     for _, group in groupby(ordered, key=lambda row: (row["layer"], row["head"], row["rank"])):
         mine = list(group)
-        place = [int(mine[0][name]) for name in ("layer", "head", "rank", "example")]
-        found.append(ExemplarText(*place, float(mine[0]["score"]), list(_words(mine))))
+        facts = {name: int(mine[0][name]) for name in ("layer", "head", "rank", "example")}
+        found.append(ExemplarText(**facts, score=float(mine[0]["score"]), words=list(_words(mine))))
     return found
 
 

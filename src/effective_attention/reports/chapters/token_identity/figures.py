@@ -6,7 +6,7 @@ of layers and of neighbours.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from matplotlib import colormaps
@@ -88,7 +88,7 @@ def _printed(axes: Axes, task: str, rows: DataFrame) -> None:
     if int(rows["layer"].max()) + 1 != BRUNNER_LAYERS:
         return
     for name, distance in combinations(rows):
-        line = BRUNNER_RATES.get((task, name, distance), {})
+        line: Mapping[int, float] = BRUNNER_RATES.get((task, name, distance), {})
         look = PAPER | {"color": MAP_COLOURS[name]}
         label = f"{MAP_TITLES[name]}, {DISTANCE_TITLES[distance]}, paper"
         if line:
