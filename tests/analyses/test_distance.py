@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as arrays
 
 from effective_attention.analyses.common.base import Context
 from effective_attention.analyses.common.run import analyse
-from effective_attention.analyses.distance import Distance, distance_sums
+from effective_attention.analyses.distance import SCHEMA, Distance, distance_sums
 from effective_attention.attention.trace import trace
 from effective_attention.data.annotation.tagging import KINDS
 from effective_attention.errors import UserError
@@ -84,6 +84,7 @@ def test_against_a_naive_loop(subject, context, singles, special_tokens, convent
 
 def test_columns_and_defaults(subject, context):
     table = analyse(subject, {"a": Distance(context)})["a"]
+    SCHEMA.check(table, "distance")
     assert " ".join(table.columns) == "attention layer head value even count special_tokens convention"
     assert set(table["special_tokens"]) == {False}
     assert set(table["convention"]) == {"absolute"}

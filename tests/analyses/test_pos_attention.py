@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as arrays
 
 from effective_attention.analyses.common.base import Context
 from effective_attention.analyses.common.run import analyse
-from effective_attention.analyses.pos_attention import TAGS, PosAttention, tag_sums, token_tags
+from effective_attention.analyses.pos_attention import SCHEMA, TAGS, PosAttention, tag_sums, token_tags
 from effective_attention.data.annotation.tagging import KINDS, UPOS
 from effective_attention.errors import UserError
 
@@ -92,6 +92,7 @@ def test_against_a_naive_loop(subject, context, singles, special_tokens, convent
 
 def test_columns_and_defaults(subject, context):
     table = analyse(subject, {"a": PosAttention(context)})["a"]
+    SCHEMA.check(table, "pos_attention")
     assert " ".join(table.columns) == f"{' '.join(INDEX)} value even count special_tokens convention"
     assert table["tag"].unique().tolist() == [*UPOS, "other"]
     assert set(table["special_tokens"]) == {False}

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as arrays
 
 from effective_attention.analyses.common.base import Context, sample
 from effective_attention.analyses.common.run import analyse
-from effective_attention.analyses.variability import Variability, variability
+from effective_attention.analyses.variability import SCHEMA, Variability, variability
 from effective_attention.data.annotation.tagging import KINDS
 from effective_attention.errors import UserError
 
@@ -104,6 +104,7 @@ def test_against_a_naive_loop(subject, context, singles, examples, positions, sp
 
 def test_columns_and_defaults(subject, context):
     table = analyse(subject, {"a": Variability(context)})["a"]
+    SCHEMA.check(table, "variability")
     assert " ".join(table.columns) == "attention layer head value examples positions special_tokens"
     assert table.iloc[0][["examples", "positions", "special_tokens"]].tolist() == [9, 10, False]
 
