@@ -72,3 +72,9 @@ def assert_runs_are_named(analysis: str, make: Make) -> None:
         said += " ".join(text.get_text() for legend in figure.legends for text in legend.get_texts())
         assert "pretrained" in said, name
         assert "finetuned" in said, name
+
+
+def said_of_runs(figure: Figure) -> str:
+    """All labels, titles and legends."""
+    said = " ".join(axes.get_ylabel() + axes.get_title() for axes in plots(figure))
+    return said + " ".join(text.get_text() for legend in figure.legends for text in legend.get_texts())

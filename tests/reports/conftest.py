@@ -10,9 +10,9 @@ import pytest
 
 from helpers.fake_a import fake_tables_a
 from helpers.fake_b import fake_b
+from helpers.fake_c import fake_tables_c
 from helpers.fakes import FRONT, signed
-from helpers.identifiability_tables import WHOLE, identity, mixing
-from helpers.structure_tables import structure_tables
+from helpers.schema_tables import plain_tables
 
 PAPER_TASKS = ("rte", "mrpc", "qnli", "sst2", "stsb")
 METRICS = {"stsb": "pearson"}
@@ -20,31 +20,13 @@ METRICS = {"stsb": "pearson"}
 
 def fake_tables(task: str = "mrpc", *, layers: int = 2, heads: int = 3, seed: int = 0, **front: Any) -> dict[str, Any]:
     """Every analysis' table for one task, with plausible values; ``front`` overrides the columns in front."""
-    import numpy as np
-    from pandas import DataFrame
-
-    random = np.random.default_rng([seed, *task.encode()])
     first = {**FRONT, "task": task, "checkpoint": f"runs/{task}", **front}
-
-    def table(rows: list[dict[str, Any]], reading: str | None = "exact") -> DataFrame:
-        given = {} if reading is None else {"reading": reading}
-        frame = DataFrame([{**first, **given, **row} for row in rows])
-        whole = [name for name in WHOLE if name in frame]
-        return frame.astype(dict.fromkeys(whole, "Int64"))
-
-    def uniform(low: float, high: float) -> float:
-        return float(random.uniform(low, high))
-
-    return {
+    made = {
         **fake_tables_a(first, task, seed=seed, layers=layers, heads=heads),
         **{name: signed(body, first) for name, body in fake_b(task, seed, layers, heads).items()},
-        "token_identity": table(identity(random, layers)),
-        "token_mixing": table(mixing(random, layers)),
-        **structure_tables(first, seed, layers, heads),
+        **fake_tables_c(first, task, seed=seed, layers=layers, heads=heads),
     }
-
-
-HEATMAP_TOKENS = ("[CLS]", "new", "anti", "##biotics", "cost", "$5", "[SEP]", "<script>alert(1)</script>", "[SEP]")
+    return made | plain_tables(made, first, seed, layers, heads)
 
 
 def fake_facts(task: str = "mrpc", **more: Any) -> dict[str, Any]:

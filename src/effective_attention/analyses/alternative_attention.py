@@ -119,6 +119,8 @@ class AlternativeAttention(TextAnalysis):
         bound: Whether to bound the shown head's distances from above, which takes about two programs for every weight.
     """
 
+    schema = SCHEMA
+
     def __init__(
         self,
         *,

@@ -87,6 +87,8 @@ class AttentionGraph(TextAnalysis):
         convention: What negative weights become: their ``absolute`` value, or 0 (``positive``); rows then sum to 1.
     """
 
+    schema = SCHEMA
+
     def __init__(
         self, *, example: int = 0, row: int = 0, residual: float = RESIDUAL, convention: str = "absolute"
     ) -> None:

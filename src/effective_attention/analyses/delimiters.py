@@ -72,6 +72,8 @@ def _read(attention: Tensor, places: Tensor, counts: Tensor) -> Tensor:
 class Delimiters(SplitAnalysis):
     """Fig. 5, 6. Table: attention, layer, head, delimiter, value, count, scale_min, scale_max."""
 
+    schema = SCHEMA
+
     lowest: Tensor
     highest: Tensor
 

@@ -107,6 +107,8 @@ class Faithfulness(SplitAnalysis):
         delimiters: Rank [CLS] and [SEP] too. They are never erased.
     """
 
+    schema = SCHEMA
+
     needs_labels = True
 
     def __init__(

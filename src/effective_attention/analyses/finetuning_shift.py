@@ -53,6 +53,8 @@ def matrix_cosine(
 class FinetuningShift(SplitAnalysis):
     """Fig. 3. Table: attention, layer, head, value, count."""
 
+    schema = SCHEMA
+
     needs_reference = True
 
     def setup(self, context: Context) -> Analysis:

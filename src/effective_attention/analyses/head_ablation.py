@@ -72,6 +72,8 @@ class HeadAblation(SplitAnalysis):
         limit: How many random examples to use; None: all.
     """
 
+    schema = SCHEMA
+
     needs_labels = True
 
     def __init__(self, *, limit: int | None = 64) -> None:

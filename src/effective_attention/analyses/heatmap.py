@@ -40,6 +40,8 @@ class Heatmap(TextAnalysis):
         head: Which head, counted from 0.
     """
 
+    schema = SCHEMA
+
     def __init__(self, *, example: int = 0, layer: str | int = "last", head: int = 0) -> None:
         super().__init__(example=example)
         self.layer = layer

@@ -184,6 +184,8 @@ class NullSpace(SplitAnalysis):
         projected_examples: On how many to compare ``V`` with ``T = V H``; 0: none.
     """
 
+    schema = SCHEMA
+
     def __init__(self, *, padded_examples: int = 12, projected_examples: int = 4) -> None:
         super().__init__()
         for name, count in {"padded_examples": padded_examples, "projected_examples": projected_examples}.items():

@@ -64,6 +64,8 @@ class Patterns(SplitAnalysis):
         maps: About how many random maps to sort, of each attention.
     """
 
+    schema = SCHEMA
+
     def __init__(self, *, maps: int = 1000) -> None:
         super().__init__()
         if not is_whole_number(maps):

@@ -165,6 +165,8 @@ class Pronouns(Analysis):
         text_pair: Not for this analysis.
     """
 
+    schema = SCHEMA
+
     def __init__(
         self,
         *,

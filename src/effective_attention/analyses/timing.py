@@ -24,6 +24,8 @@ SCHEMA = Schema(
 class Timing(Analysis):
     """Table 3. Table: attention, seconds, examples_per_second, ratio to standard."""
 
+    schema = SCHEMA
+
     def compute(self) -> pd.DataFrame:
         metrics = self.context.facts
         kinds = [name.split("/")[1] for name in metrics if name.startswith("test/") and name.endswith("/seconds")]

@@ -73,6 +73,8 @@ def type_profile(
 class TokenTypeProfile(SplitAnalysis):
     """Average attention from each type of token to each type; the table is described by ``SCHEMA``."""
 
+    schema = SCHEMA
+
     def setup(self, context: Context) -> Analysis:
         """Find periods and commas in the vocabulary, and start sums for each head, source and target."""
         super().setup(context)

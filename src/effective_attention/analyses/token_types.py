@@ -73,6 +73,8 @@ class TokenTypes(SplitAnalysis):
         words: Token types that need a tagger, each with its universal parts of speech.
     """
 
+    schema = SCHEMA
+
     needs_tags = True
 
     def __init__(self, *, layer: str | int = "last", words: Mapping[str, Sequence[str]] = WORDS) -> None:

@@ -105,3 +105,8 @@ def mean_where(table: DataFrame, **where: str) -> float:
     for name, value in where.items():
         table = table[table[name] == value]
     return float(table["value"].mean())
+
+
+def has_values(table: DataFrame) -> bool:
+    """Tell whether anything was measured: texts of special tokens alone may leave nothing."""
+    return bool(table["value"].notna().any())

@@ -60,9 +60,13 @@ def expected(subject, context):
 
 
 def test_every_unit_has_its_rows(expected, context):
-    from effective_attention.analyses.token_identity.analysis import COLUMNS
+    from effective_attention.analyses.token_identity.analysis import SCHEMA
 
-    assert tuple(expected.columns) == COLUMNS
+    SCHEMA.check(expected, "token_identity")
+    assert list(expected.columns) == [
+        *("experiment", "map", "distance", "solver", "layer", "tested_layer", "offset", "fold", "part"),
+        *("value", "baseline", "tokens", "epochs", "seconds", "examples"),
+    ]
     layers = context.layers
     counts = expected.groupby("experiment", sort=False).size().to_dict()
     maps, distances, parts = 3, 2, 2

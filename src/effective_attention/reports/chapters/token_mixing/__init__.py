@@ -1,18 +1,24 @@
-"""What a hidden token is made of: what the report says and shows of ``token_mixing``."""
+"""What a hidden token is made of: all that the report says and shows of ``token_mixing``.
+
+- ``reductions``: from the table to the numbers of boxes.
+- ``figures``: the figures.
+- ``tables``: the small table.
+"""
 
 from __future__ import annotations
 
 from functools import partial
 
-from effective_attention.reports import report_identifiability
 from effective_attention.reports.chapter import Chapter, Drawing
-from effective_attention.reports.figures.token_mixing import (
-    has_quantity,
+from effective_attention.reports.chapters.token_mixing.figures import (
     token_mixing,
     token_mixing_cls,
     token_mixing_context,
+    token_mixing_tags,
+    token_mixing_word,
 )
-from effective_attention.reports.figures.token_mixing_words import has_tags, token_mixing_tags, token_mixing_word
+from effective_attention.reports.chapters.token_mixing.reductions import has_quantity, has_tags
+from effective_attention.reports.chapters.token_mixing.tables import mixing
 
 CHAPTER = Chapter(
     analysis="token_mixing",
@@ -33,8 +39,8 @@ CHAPTER = Chapter(
         Drawing(
             "token_mixing",
             (
-                "Left: contribution of a token's own input (line: median, box: quartiles, whiskers: 1.5 times the box). "
-                "Right: share of tokens whose own input is not the largest contributor."
+                "Left: contribution of a token's own input (line: median, box: quartiles, whiskers: 1.5 times the "
+                "box). Right: share of tokens whose own input is not the largest contributor."
             ),
             token_mixing,
             partial(has_quantity, name="own"),
@@ -67,5 +73,5 @@ CHAPTER = Chapter(
             has_tags,
         ),
     ),
-    tables=(report_identifiability.mixing,),
+    tables=(mixing,),
 )

@@ -1,23 +1,28 @@
-"""What is still in a hidden token: what the report says and shows of ``token_identity``."""
+"""What is still in a hidden token: all that the report says and shows of ``token_identity``.
+
+- ``reductions``: rates by layer, of one experiment, map and distance.
+- ``figures``: the figures.
+- ``tables``: the small table.
+"""
 
 from __future__ import annotations
 
 from functools import partial
 
-from effective_attention.reports import report_identifiability
 from effective_attention.reports.chapter import Chapter, Drawing
-from effective_attention.reports.figures.token_identity import (
-    has_experiment,
-    has_training_rates,
+from effective_attention.reports.chapters.token_identity.figures import (
     token_identity,
     token_identity_generalisation,
     token_identity_layers,
-)
-from effective_attention.reports.figures.token_identity_maps import (
-    has_transfer,
     token_identity_neighbours,
     token_identity_transfer,
 )
+from effective_attention.reports.chapters.token_identity.reductions import (
+    has_experiment,
+    has_training_rates,
+    has_transfer,
+)
+from effective_attention.reports.chapters.token_identity.tables import identity_rates
 
 CHAPTER = Chapter(
     analysis="token_identity",
@@ -71,5 +76,5 @@ CHAPTER = Chapter(
             partial(has_experiment, name="neighbours"),
         ),
     ),
-    tables=(report_identifiability.identity_rates,),
+    tables=(identity_rates,),
 )

@@ -1,12 +1,18 @@
-"""What induces a head: what the report says and shows of ``exemplars``."""
+"""What induces a head: all that the report says and shows of ``exemplars``.
+
+- ``reductions``: from the table to texts whose words have weights.
+- ``figures``: the figures.
+- ``texts``: the highlighted texts on the page.
+"""
 
 from __future__ import annotations
 
 from functools import partial
 
-from effective_attention.reports import report_structure
 from effective_attention.reports.chapter import Chapter, Drawing
-from effective_attention.reports.figures.exemplars import exemplars, exemplars_effective, has_attention
+from effective_attention.reports.chapters.exemplars.figures import exemplars, exemplars_effective
+from effective_attention.reports.chapters.exemplars.reductions import has_attention
+from effective_attention.reports.chapters.exemplars.texts import highlights
 
 CHAPTER = Chapter(
     analysis="exemplars",
@@ -26,8 +32,8 @@ CHAPTER = Chapter(
         Drawing(
             "exemplars",
             (
-                "For each layer the head with the strongest exemplar: its text, and the weight of its strongest pair. Of "
-                "more than two runs the first two; all heads of all runs stand below as text."
+                "For each layer the head with the strongest exemplar: its text, and the weight of its strongest pair. "
+                "Of more than two runs the first two; all heads of all runs stand below as text."
             ),
             exemplars,
             partial(has_attention, attention="standard"),
@@ -39,5 +45,5 @@ CHAPTER = Chapter(
             partial(has_attention, attention="effective"),
         ),
     ),
-    highlights=report_structure.highlights,
+    highlights=highlights,
 )

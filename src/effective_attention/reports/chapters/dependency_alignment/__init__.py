@@ -1,25 +1,31 @@
-"""Attention along dependencies: what the report says and shows of ``dependency_alignment``."""
+"""Attention along dependencies: all that the report says and shows of ``dependency_alignment``.
+
+- ``reductions``: the best head of each relation, and what fixed rules reach.
+- ``figures``: the figures.
+- ``tables``: the small tables.
+"""
 
 from __future__ import annotations
 
 from pandas import DataFrame
 
-from effective_attention.reports import report_structure
 from effective_attention.reports.chapter import Chapter, Drawing, Scalars
-from effective_attention.reports.figures.dependency_alignment import (
-    aligned,
+from effective_attention.reports.chapters.dependency_alignment.figures import (
     dependency_alignment,
     dependency_alignment_relations,
-    has_alignment,
-    has_relations,
+)
+from effective_attention.reports.chapters.dependency_alignment.reductions import aligned, has_alignment, has_relations
+from effective_attention.reports.chapters.dependency_alignment.tables import (
+    alignment_and_distance,
+    alignment_grid,
+    relations_grid,
 )
 from effective_attention.reports.scalars import layer_means
 
 
 def alignment_scalars(table: DataFrame) -> dict[str, float]:
-    """Follow the share of attention between related words of any relation, either way, without the baselines."""
-    rows = aligned(table)
-    return layer_means("alignment", rows[rows["attention"] != "baseline"])
+    """Follow the share of attention between related words of any relation, either way."""
+    return layer_means("alignment", aligned(table))
 
 
 CHAPTER = Chapter(
@@ -61,8 +67,8 @@ CHAPTER = Chapter(
     ),
     scalars=Scalars("attention between related words", "share", "alignment", alignment_scalars),
     tables=(
-        report_structure.alignment,
-        report_structure.relations,
+        alignment_grid,
+        relations_grid,
     ),
-    across=report_structure.alignment_and_distance,
+    across=alignment_and_distance,
 )
