@@ -60,7 +60,8 @@ def schema_table(schema: Schema) -> str:
     for block in schema.blocks:
         fixed = ", ".join(f"`{name}` = {_words(value)}" for name, value in block.fixed.items())
         keys = ", ".join(f"`{name}`" for name in block.keys)
-        lines.append(f"\nRows with {fixed}: one for each {keys}." if keys else f"\nRows with {fixed}.")
+        which = f"Rows with {fixed}: one for each" if fixed else "Rows for each"
+        lines.append(f"\n{which} {keys}." if keys else f"\nRows with {fixed}: one.")
     return "\n".join(lines)
 
 

@@ -8,11 +8,12 @@ import torch
 import transformers as hf
 
 from effective_attention.analyses.alternative_attention import SCHEMA, AlternativeAttention, control_map
-from effective_attention.analyses.common.base import Context
-from effective_attention.analyses.common.run import analyse, describe
+from effective_attention.analyses.common.base import UserText
+from effective_attention.analyses.common.run import run_analyses
 from effective_attention.attention.replacement import replaced_logits
 from effective_attention.attention.trace import trace
 from effective_attention.errors import UserError
+from helpers.subjects import make_context
 
 DECODER = {"vocab_size": 50, "num_labels": 2, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 LLAMA = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 32}
@@ -32,9 +33,11 @@ class Words:
 def of_text(seen, **options):
     """The analysis of a single traced text."""
     layer = seen.layers[0]
-    shape = {"layers": len(seen.layers), "heads": layer.value.shape[1], "d_head": layer.value.shape[3]}
-    context = Context(**shape, width=seen.hidden[0].shape[-1], max_length=64, examples=1, tokenizer=Words(), text=seen)
-    return AlternativeAttention(context, **options).compute()
+    shape = {"layers": len(seen.layers), "heads": layer.value.shape[1]}
+    context = make_context(
+        **shape, width=seen.hidden[0].shape[-1], max_length=64, examples=1, tokenizer=Words(), text=UserText((), seen)
+    )
+    return AlternativeAttention(**options).setup(context).compute()
 
 
 def decoder_trace(family, length=16):
@@ -52,9 +55,9 @@ def decoder_trace(family, length=16):
 
 @pytest.fixture(scope="module")
 def table(subject, context):
-    return analyse(subject, {"a": AlternativeAttention(context, example=0, layer=1, head=2, starts=2, bound=False)})[
-        "a"
-    ]
+    return run_analyses(
+        subject, {"a": AlternativeAttention(example=0, layer=1, head=2, starts=2, bound=False).setup(context)}
+    )["a"]
 
 
 def matrix(table, attention):
@@ -150,8 +153,9 @@ def test_no_freedom_is_said(heads):
 
 
 def test_only_the_shown_head(subject, context):
-    few = analyse(
-        subject, {"a": AlternativeAttention(context, example=0, layer=1, head=2, heads="shown", starts=1, bound=False)}
+    few = run_analyses(
+        subject,
+        {"a": AlternativeAttention(example=0, layer=1, head=2, heads="shown", starts=1, bound=False).setup(context)},
     )["a"]
     assert set(few["scope"].dropna()) == {"head"}
     assert "bound" not in set(few["quantity"])
@@ -166,18 +170,22 @@ def test_only_the_shown_head(subject, context):
 
 def test_regression_has_no_probability(make_subject):
     subject = make_subject(task="stsb", examples=2)
-    made = AlternativeAttention(describe(subject, task=subject.datamodule.task), heads="shown", starts=1, bound=False)
-    table = analyse(subject, {"a": made})["a"]
+    made = AlternativeAttention(heads="shown", starts=1, bound=False).setup(subject.context(task=subject.data.task))
+    table = run_analyses(subject, {"a": made})["a"]
     assert "probability" not in set(table["quantity"])
     assert value_of(table, "logit_change", attention="alternative", scope="head") < 1e-5
 
 
 def test_the_example_is_read_and_no_other(context):
-    made = AlternativeAttention(context, example=4)
+    made = AlternativeAttention(example=4).setup(context)
     assert made.wants([3, 4])
     assert not made.wants([0, 1])
-    assert not AlternativeAttention(dataclasses.replace(context, text=decoder_trace("causal")), example=4).wants([4])
-    assert AlternativeAttention(context).compute().columns.tolist() == SCHEMA.names  # nothing was shown to it
+    assert (
+        not AlternativeAttention(example=4)
+        .setup(dataclasses.replace(context, text=UserText(("a text",), decoder_trace("causal"))))
+        .wants([4])
+    )
+    assert AlternativeAttention().setup(context).compute().columns.tolist() == SCHEMA.names  # nothing was shown to it
 
 
 # --- the control, and weights that are put in ---
@@ -226,4 +234,4 @@ def test_put_in_against_uniform_ablation(subject):
 )
 def test_bad_options(context, options, message):
     with pytest.raises(UserError, match=rf"^analysis\.alternative_attention\.{message}"):
-        AlternativeAttention(context, **options)
+        AlternativeAttention(**options).setup(context)

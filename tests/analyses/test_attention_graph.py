@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from effective_attention.analyses.attention_graph import SCHEMA, AttentionGraph, row_maps
-from effective_attention.analyses.common.run import analyse
+from effective_attention.analyses.common.base import UserText
+from effective_attention.analyses.common.run import run_analyses
 from effective_attention.attention.trace import trace
 from effective_attention.errors import UserError
 
@@ -66,9 +67,9 @@ def test_three_nodes_by_hand():
 @pytest.mark.parametrize("convention", ["absolute", "positive"])
 def test_raw_rollout_and_flow_of_the_chosen_row(subject, context, convention):
     inputs = context.tokenizer("The key to the old cabinets of my aunt is here.", return_tensors="pt")
-    own = dataclasses.replace(context, text=trace(subject.model, inputs))
+    own = dataclasses.replace(context, text=UserText(("a text",), trace(subject.model, inputs)))
     assert int(own.text.layers[0].exact.rank.max()) < int(own.text.lengths)  # so that effective attention is another
-    table = AttentionGraph(own, row=2, residual=0.3, convention=convention).compute()
+    table = AttentionGraph(row=2, residual=0.3, convention=convention).setup(own).compute()
     assert set(table["convention"]) == {convention}
     for part in ("standard", "effective"):
         graph = naive_graph(own.text, part, convention)
@@ -82,7 +83,7 @@ def test_raw_rollout_and_flow_of_the_chosen_row(subject, context, convention):
 
 
 def test_the_chosen_example_of_the_split(subject, context, singles):
-    table = analyse(subject, {"a": AttentionGraph(context, example=5, row=2)})["a"]
+    table = run_analyses(subject, {"a": AttentionGraph(example=5, row=2).setup(context)})["a"]
     SCHEMA.check(table, "attention_graph")
     assert set(table["examples"]) == {1}
     for part in ("standard", "effective"):
@@ -96,7 +97,7 @@ def test_the_chosen_example_of_the_split(subject, context, singles):
 
 
 def test_tokens_are_named(subject, context, singles):
-    table = analyse(subject, {"a": AttentionGraph(context, example=3)})["a"]
+    table = run_analyses(subject, {"a": AttentionGraph(example=3).setup(context)})["a"]
     tokens = context.tokenizer.convert_ids_to_tokens(singles[3].inputs["input_ids"][0].tolist())
     assert (
         table.groupby("key")["key_token"].first().tolist()
@@ -109,7 +110,9 @@ def test_tokens_are_named(subject, context, singles):
 
 def test_standard_attention_is_the_same_under_both_conventions(subject, context):
     one, other = (
-        analyse(subject, {"a": AttentionGraph(context, convention=name)})["a"].query("attention == 'standard'")
+        run_analyses(subject, {"a": AttentionGraph(convention=name).setup(context)})["a"].query(
+            "attention == 'standard'"
+        )
         for name in ("absolute", "positive")
     )
     np.testing.assert_array_equal(one["value"], other["value"])
@@ -119,7 +122,9 @@ def test_a_text_of_the_users_also_when_it_is_padded(subject, context):
     encoded = context.tokenizer("A cat sat.", "It purred.", return_tensors="pt")
     padded = context.tokenizer("A cat sat.", "It purred.", return_tensors="pt", padding="max_length", max_length=20)
     tables = [
-        AttentionGraph(dataclasses.replace(context, text=trace(subject.model, inputs)), row=1).compute()
+        AttentionGraph(row=1)
+        .setup(dataclasses.replace(context, text=UserText(("a text",), trace(subject.model, inputs))))
+        .compute()
         for inputs in (encoded, padded)
     ]
     assert tables[0]["key"].max() == encoded["input_ids"].shape[1] - 1
@@ -129,13 +134,13 @@ def test_a_text_of_the_users_also_when_it_is_padded(subject, context):
 
 def test_one_token_sees_itself(subject, context):
     one = trace(subject.model, {"input_ids": torch.tensor([[101]])})
-    table = AttentionGraph(dataclasses.replace(context, text=one)).compute()
+    table = AttentionGraph().setup(dataclasses.replace(context, text=UserText(("a text",), one))).compute()
     assert len(table) == 2 * 3 * 2
     np.testing.assert_allclose(table["value"], 1.0)
 
 
 def test_an_example_nobody_saw_gives_an_empty_table(subject, context):
-    table = analyse(subject, {"a": AttentionGraph(context, example=3)}, indices=[1, 2])["a"]
+    table = run_analyses(subject, {"a": AttentionGraph(example=3).setup(context)}, indices=[1, 2])["a"]
     assert len(table) == 0
     assert list(table.columns) == SCHEMA.names
 
@@ -155,16 +160,18 @@ def test_an_example_nobody_saw_gives_an_empty_table(subject, context):
 )
 def test_bad_options(context, options, message):
     with pytest.raises(UserError, match=message):
-        AttentionGraph(context, **options)
+        AttentionGraph(**options).setup(context)
 
 
 def test_a_row_beyond_the_text_is_refused(subject, context, singles):
     last = int(singles[0].lengths) - 1
-    made = AttentionGraph(context, row=last + 1)
+    made = AttentionGraph(row=last + 1).setup(context)
     with pytest.raises(
         UserError, match=rf"attention_graph\.row must be a token of the text, from 0 to {last}, got {last + 1}"
     ):
-        analyse(subject, {"a": made})
-    own = dataclasses.replace(context, text=trace(subject.model, context.tokenizer("A cat.", return_tensors="pt")))
+        run_analyses(subject, {"a": made})
+    own = dataclasses.replace(
+        context, text=UserText(("a text",), trace(subject.model, context.tokenizer("A cat.", return_tensors="pt")))
+    )
     with pytest.raises(UserError, match=r"from 0 to 4, got 5"):
-        AttentionGraph(own, row=5)
+        AttentionGraph(row=5).setup(own)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from effective_attention.analyses.common.run import analyse
+from effective_attention.analyses.common.run import run_analyses
 from effective_attention.analyses.delimiters import SCHEMA, Delimiters, attention_to
 from effective_attention.data.annotation.tagging import KINDS
 
@@ -22,7 +22,9 @@ def test_several_delimiters_add_up():
 
 
 def test_against_a_naive_loop(subject, context, singles):
-    table = analyse(subject, {"a": Delimiters(context)})["a"].set_index(["attention", "layer", "head", "delimiter"])
+    table = run_analyses(subject, {"a": Delimiters().setup(context)})["a"].set_index(
+        ["attention", "layer", "head", "delimiter"]
+    )
     for attention in ("standard", "effective"):
         for layer in range(2):
             for head in range(4):
@@ -39,7 +41,7 @@ def test_against_a_naive_loop(subject, context, singles):
 
 
 def test_the_scale_is_over_all_weights(subject, context, singles):
-    table = analyse(subject, {"a": Delimiters(context)})["a"]
+    table = run_analyses(subject, {"a": Delimiters().setup(context)})["a"]
     SCHEMA.check(table, "delimiters")
     assert set(table["count"]) == {len(subject.split)}
     weights = [layer.part("effective") for seen in singles for layer in seen.layers]

@@ -265,7 +265,7 @@ def test_columns_and_fixed_rules(table, words):
     assert (table[["layer", "head"]] >= 0).all(axis=None)
     places = table.groupby(PLACE)[RULES].nunique()
     assert set(places.to_numpy().ravel()) == {1}  # the same beside all heads
-    context = describe(words)
+    context = words.context()
     assert set(table.groupby(PLACE).size()) == {2 * context.layers * context.heads}
     assert set(table.loc[table["direction"] == "either", "statistic"]) == {"share"}
     assert table[NUMBERS].apply(lambda column: column.between(0, 1)).all(axis=None)

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from effective_attention.analyses.common.base import Context
-from effective_attention.analyses.common.run import analyse
+from effective_attention.analyses.common.run import run_analyses
 from effective_attention.analyses.distance import SCHEMA, Distance, distance_sums
 from effective_attention.attention.trace import trace
 from effective_attention.data.annotation.tagging import KINDS
 from effective_attention.errors import UserError
+from helpers.subjects import make_context
 
-SHAPE = {"layers": 2, "heads": 2, "d_head": 4, "width": 8, "max_length": 16, "examples": 1}
+SHAPE = {"layers": 2, "heads": 2, "width": 8, "max_length": 16, "examples": 1}
 
 
 def test_by_hand():
@@ -67,8 +67,8 @@ def naive(matrices, counts, attention, convention, causal=False):
     ("special_tokens", "convention"), [(False, "absolute"), (True, "absolute"), (False, "positive")]
 )
 def test_against_a_naive_loop(subject, context, singles, special_tokens, convention):
-    made = Distance(context, special_tokens=special_tokens, convention=convention)
-    table = analyse(subject, {"a": made})["a"].set_index(["attention", "layer", "head"])
+    made = Distance(special_tokens=special_tokens, convention=convention).setup(context)
+    table = run_analyses(subject, {"a": made})["a"].set_index(["attention", "layer", "head"])
     kinds = [subject.annotated.kind[subject.annotated.span(index)] for index in range(len(singles))]
     counts = [[special_tokens or KINDS[kind] in ("word", "punctuation") for kind in each] for each in kinds]
     for attention, layer, head in itertools.product(("standard", "effective"), range(2), range(4)):
@@ -83,7 +83,7 @@ def test_against_a_naive_loop(subject, context, singles, special_tokens, convent
 
 
 def test_columns_and_defaults(subject, context):
-    table = analyse(subject, {"a": Distance(context)})["a"]
+    table = run_analyses(subject, {"a": Distance().setup(context)})["a"]
     SCHEMA.check(table, "distance")
     assert " ".join(table.columns) == "attention layer head value even count special_tokens convention"
     assert set(table["special_tokens"]) == {False}
@@ -96,7 +96,7 @@ def test_a_causal_model_counts_what_it_may_see():
     model = hf.AutoModel.from_config(hf.GPT2Config(vocab_size=16, n_embd=8, n_layer=2, n_head=2)).eval()
     ids = torch.arange(12)[None]
     seen = trace(model, {"input_ids": ids}, tokens={"kind": torch.zeros_like(ids)})
-    made = Distance(Context(**SHAPE))
+    made = Distance().setup(make_context(**SHAPE))
     made.update(seen)
     table = made.compute().set_index(["attention", "layer", "head"])
     for attention, layer, head in itertools.product(("standard", "effective"), range(2), range(2)):
@@ -114,7 +114,7 @@ def test_one_word_looks_nowhere_else_and_no_word_nowhere(subject, context):
     for kept, expected in ((1, 0.0), (0, math.nan)):
         kind = torch.full_like(seen.tokens["kind"], KINDS.index("sep"))
         kind[:, 1 : 1 + kept] = KINDS.index("word")
-        made = Distance(context)
+        made = Distance().setup(context)
         made.update(dataclasses.replace(seen, tokens={**seen.tokens, "kind": kind}))
         table = made.compute()
         assert table["value"].tolist() == pytest.approx([expected] * len(table), nan_ok=True)
@@ -124,4 +124,4 @@ def test_one_word_looks_nowhere_else_and_no_word_nowhere(subject, context):
 
 def test_bad_options():
     with pytest.raises(UserError, match=r"analysis\.distance\.convention must be one of absolute, positive, got 'sum'"):
-        Distance(Context(**SHAPE), convention="sum")
+        Distance(convention="sum").setup(make_context(**SHAPE))

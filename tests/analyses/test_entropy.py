@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy.stats import entropy as scipy_entropy
 
-from effective_attention.analyses.common.base import Context
-from effective_attention.analyses.common.run import analyse
+from effective_attention.analyses.common.run import run_analyses
 from effective_attention.analyses.entropy import SCHEMA, Entropy, entropy_sums, row_entropy
 from effective_attention.data.annotation.tagging import KINDS
 from effective_attention.errors import UserError
+from helpers.subjects import make_context
 
 
 def test_by_hand():
@@ -63,8 +63,8 @@ def naive(matrices, counts, attention, convention):
     ("special_tokens", "convention"), [(True, "absolute"), (False, "absolute"), (True, "positive")]
 )
 def test_against_a_naive_loop(subject, context, singles, special_tokens, convention):
-    made = Entropy(context, special_tokens=special_tokens, convention=convention)
-    table = analyse(subject, {"a": made})["a"].set_index(["attention", "layer", "head", "statistic"])
+    made = Entropy(special_tokens=special_tokens, convention=convention).setup(context)
+    table = run_analyses(subject, {"a": made})["a"].set_index(["attention", "layer", "head", "statistic"])
     kinds = [subject.annotated.kind[subject.annotated.span(index)] for index in range(len(singles))]
     counts = [[special_tokens or KINDS[kind] in ("word", "punctuation") for kind in each] for each in kinds]
     for attention, layer, head in itertools.product(("standard", "effective"), range(2), range(4)):
@@ -78,7 +78,7 @@ def test_against_a_naive_loop(subject, context, singles, special_tokens, convent
 
 
 def test_columns_and_defaults(subject, context):
-    table = analyse(subject, {"a": Entropy(context)})["a"]
+    table = run_analyses(subject, {"a": Entropy().setup(context)})["a"]
     SCHEMA.check(table, "entropy")
     assert " ".join(table.columns) == "attention layer head statistic value count special_tokens convention"
     assert set(table["special_tokens"]) == {True}
@@ -98,7 +98,7 @@ def test_even_attention_has_all_the_entropy_there_is_and_fixed_attention_none(su
     fixed = torch.zeros_like(even)
     fixed[..., 1] = 1
     for attention, expected in ((even / even.sum(dim=-1, keepdim=True), 1.0), (fixed, 0.0)):
-        made = Entropy(context)
+        made = Entropy().setup(context)
         made.update(with_attention(seen, attention))
         table = made.compute().query("attention == 'standard' and statistic == 'relative'")
         assert table["value"].tolist() == pytest.approx([expected] * 8, abs=1e-6)
@@ -109,7 +109,7 @@ def test_one_word_has_no_relative_entropy_and_no_word_none_at_all(subject, conte
     seen = subject.trace([0])
     kind = torch.full_like(seen.tokens["kind"], KINDS.index("sep"))
     kind[:, 1 : 1 + words] = KINDS.index("word")
-    made = Entropy(context, special_tokens=False)
+    made = Entropy(special_tokens=False).setup(context)
     made.update(dataclasses.replace(seen, tokens={**seen.tokens, "kind": kind}))
     for statistic, value, count in zip(("entropy", "relative"), (entropy, math.nan), counts, strict=True):
         table = made.compute()
@@ -119,8 +119,8 @@ def test_one_word_has_no_relative_entropy_and_no_word_none_at_all(subject, conte
 
 
 def test_bad_options():
-    context = Context(layers=2, heads=2, d_head=4, width=8, max_length=16, examples=1)
+    context = make_context(layers=2, heads=2, width=8, max_length=16, examples=1)
     with pytest.raises(
         UserError, match=r"analysis\.entropy\.convention must be one of absolute, positive, got 'squared'"
     ):
-        Entropy(context, convention="squared")
+        Entropy(convention="squared").setup(context)

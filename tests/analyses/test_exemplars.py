@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from effective_attention.analyses.common.run import analyse
+from effective_attention.analyses.common.run import run_analyses
 from effective_attention.analyses.exemplars import SCHEMA, Exemplars, best, strongest_pairs
 from effective_attention.data.annotation.tagging import KINDS
 from effective_attention.errors import UserError
@@ -19,7 +19,7 @@ HEAD = ["attention", "layer", "head"]
 
 
 def table_of(subject, context, **options):
-    return analyse(subject, {"a": Exemplars(context, **options)})["a"]
+    return run_analyses(subject, {"a": Exemplars(**options).setup(context)})["a"]
 
 
 def pairs_of(table):
@@ -111,7 +111,7 @@ def test_a_row_for_each_token(subject, context, singles):
         seen = singles[example]
         ids = seen.inputs["input_ids"][0].tolist()
         assert rows["position"].tolist() == list(range(len(ids)))
-        assert rows["token"].tolist() == subject.datamodule.tokenizer.convert_ids_to_tokens(ids)
+        assert rows["token"].tolist() == subject.data.tokenizer.convert_ids_to_tokens(ids)
         assert rows["token"].iloc[[query, key]].tolist() == [
             rows[f"{name}_token"].unique().item() for name in ("query", "key")
         ]
@@ -134,7 +134,7 @@ def test_one_head(subject, context):
 def test_neither_batching_nor_padding_changes_it(subject, context, changes, monkeypatch):
     expected = table_of(subject, context)
     for name, value in changes.items():
-        monkeypatch.setattr(subject.datamodule, name, value)
+        monkeypatch.setattr(subject.data, name, value)
     assert_same(expected, table_of(subject, context))
 
 
@@ -146,7 +146,7 @@ def assert_same(one, other):
 
 def shown(context, *traces, **options):
     """The table of an analysis that was shown these traces."""
-    analysis = Exemplars(context, **options)
+    analysis = Exemplars(**options).setup(context)
     for seen in traces:
         analysis.update(seen)
     return analysis.compute()
@@ -208,7 +208,7 @@ def test_a_text_of_one_word_has_no_pair(subject, context):
 
 def test_without_an_example_the_table_is_empty(context):
     with pytest.warns(UserWarning, match="before the ``update``"):
-        table = Exemplars(context).compute()
+        table = Exemplars().setup(context).compute()
     assert len(table) == 0
     SCHEMA.check(table, "exemplars")
 
@@ -238,7 +238,7 @@ def test_a_token_stays_as_it_is(subject, context):
 )
 def test_wrong_options(context, options, message):
     with pytest.raises(UserError, match=message):
-        Exemplars(context, **options)
+        Exemplars(**options).setup(context)
 
 
 # --- two processes; with real ones tests/analyses/test_promises.py ---
@@ -246,7 +246,7 @@ def test_wrong_options(context, options, message):
 
 @pytest.mark.parametrize("theirs_sees", ["some", "nothing"])
 def test_two_processes_find_what_one_finds(subject, context, theirs_sees):
-    mine, theirs = (Exemplars(context) for _ in range(2))
+    mine, theirs = (Exemplars().setup(context) for _ in range(2))
     for number, batch in enumerate(subject.batches()):
         (theirs if number % 2 and theirs_sees == "some" else mine).update(subject.trace(batch))
     states = iter([getattr(theirs, name) for name in theirs._reductions])

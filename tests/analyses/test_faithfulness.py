@@ -10,7 +10,7 @@ import pytest
 import torch
 from scipy import stats
 
-from effective_attention.analyses.common.run import analyse, describe
+from effective_attention.analyses.common.run import run_analyses
 from effective_attention.analyses.faithfulness import SCHEMA, Faithfulness, subject_first
 from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.attributions.methods import ATTENTION_METHODS, TOKEN_METHODS
@@ -19,7 +19,7 @@ from effective_attention.errors import UserError
 
 @pytest.fixture(scope="module")
 def table(subject: Any, context: Any) -> pd.DataFrame:
-    return analyse(subject, {"faithfulness": Faithfulness(context, limit=None, steps=4)})["faithfulness"]
+    return run_analyses(subject, {"faithfulness": Faithfulness(limit=None, steps=4).setup(context)})["faithfulness"]
 
 
 def value(
@@ -44,7 +44,7 @@ def probability(subject: Any, inputs: Any, label: int) -> float:
 
 def blanked(subject: Any, one: Any) -> Any:
     """Each word replaced by [UNK] in turn: the loss of probability of the correct class."""
-    label, unknown = int(one.inputs["labels"][0]), subject.datamodule.tokenizer.unk_token_id
+    label, unknown = int(one.inputs["labels"][0]), subject.data.tokenizer.unk_token_id
     losses = []
     for place in np.flatnonzero(words_of(one)):
         ids = one.inputs["input_ids"].clone()
@@ -105,16 +105,16 @@ def test_a_sample_is_the_same_examples_however_they_are_batched(make_subject: An
     found = []
     for size in (1, 4):
         small = make_subject(batch_size=size, examples=6)
-        context = describe(small, seed=3, task=small.datamodule.task)
-        made = analyse(small, {"faithfulness": Faithfulness(context, limit=3, steps=2)})["faithfulness"]
+        context = small.context(seed=3, task=small.data.task)
+        made = run_analyses(small, {"faithfulness": Faithfulness(limit=3, steps=2).setup(context)})["faithfulness"]
         found.append(made[made["measure"] != "milliseconds"])
         assert set(made["count"]) == {3} == set(made["examples"])
     np.testing.assert_allclose(found[0]["value"], found[1]["value"], atol=1e-2)
 
 
 def test_delimiters_may_be_ranked_too(subject: Any, context: Any, singles: list[Any]) -> None:
-    made = analyse(
-        subject, {"faithfulness": Faithfulness(context, limit=None, steps=1, shares=[0.2], delimiters=True)}
+    made = run_analyses(
+        subject, {"faithfulness": Faithfulness(limit=None, steps=1, shares=[0.2], delimiters=True).setup(context)}
     )["faithfulness"]
     rows = []
     for one in singles:
@@ -150,8 +150,8 @@ def test_the_subject_must_outrank_every_attractor() -> None:
 
 def test_regression(make_subject: Any) -> None:
     small = make_subject(task="stsb", examples=3)
-    context = describe(small, seed=0, task=small.datamodule.task)
-    made = analyse(small, {"faithfulness": Faithfulness(context, steps=2)})["faithfulness"]
+    context = small.context(seed=0, task=small.data.task)
+    made = run_analyses(small, {"faithfulness": Faithfulness(steps=2).setup(context)})["faithfulness"]
     assert made["value"].notna().all()
 
 
@@ -175,7 +175,7 @@ def test_regression(make_subject: Any) -> None:
 )
 def test_wrong_options(context: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        Faithfulness(context, **options)
+        Faithfulness(**options).setup(context)
 
 
 def test_a_tokenizer_without_a_blank(context: Any) -> None:
@@ -184,4 +184,4 @@ def test_a_tokenizer_without_a_blank(context: Any) -> None:
 
     bare = replace(context, tokenizer=SimpleNamespace(unk_token_id=None, mask_token_id=None))
     with pytest.raises(UserError, match="neither an unknown nor a mask token"):
-        Faithfulness(bare)
+        Faithfulness().setup(bare)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn.functional import cosine_similarity
 
-from effective_attention.analyses.common.run import analyse
+from effective_attention.analyses.common.run import run_analyses
 from effective_attention.analyses.finetuning_shift import SCHEMA, FinetuningShift, matrix_cosine
 
 
@@ -16,7 +16,9 @@ def test_by_hand():
 
 
 def test_against_a_naive_loop(subject, context, singles):
-    table = analyse(subject, {"a": FinetuningShift(context)})["a"].set_index(["attention", "layer", "head"])
+    table = run_analyses(subject, {"a": FinetuningShift().setup(context)})["a"].set_index(
+        ["attention", "layer", "head"]
+    )
     for attention in ("standard", "effective"):
         for layer in range(2):
             for head in range(4):
@@ -35,7 +37,7 @@ def test_against_a_naive_loop(subject, context, singles):
 
 def test_an_unchanged_model_has_cosine_one(subject, context):
     same = dataclasses.replace(subject, reference=subject.model)
-    table = analyse(same, {"a": FinetuningShift(context)})["a"]
+    table = run_analyses(same, {"a": FinetuningShift().setup(context)})["a"]
     SCHEMA.check(table, "finetuning_shift")
     assert table["value"].to_numpy() == pytest.approx(1)
     assert set(table["count"]) == {len(subject.split)}
@@ -44,4 +46,4 @@ def test_an_unchanged_model_has_cosine_one(subject, context):
 def test_without_a_reference(subject, context):
     alone = dataclasses.replace(subject, reference=None)
     with pytest.raises(ValueError, match="needs the trace of the pretrained model"):
-        analyse(alone, {"a": FinetuningShift(context)})
+        run_analyses(alone, {"a": FinetuningShift().setup(context)})

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from effective_attention.analyses.common.run import analyse
+from effective_attention.analyses.common.run import run_analyses
 from effective_attention.analyses.head_ablation import SCHEMA, HeadAblation, ablated_logits
 from effective_attention.errors import UserError
 
@@ -44,8 +44,8 @@ def test_rows_are_ablated_one_by_one(subject):
 
 
 def test_against_a_naive_loop(subject, context):
-    table = analyse(subject, {"a": HeadAblation(context, limit=None)})["a"]
-    data, split = subject.datamodule, subject.split
+    table = run_analyses(subject, {"a": HeadAblation(limit=None).setup(context)})["a"]
+    data, split = subject.data, subject.split
     inputs = data.collate(split, range(len(split)))
     labels = inputs["labels"]
     given = {name: value for name, value in inputs.items() if name not in ("labels", "index")}
@@ -61,15 +61,14 @@ def test_against_a_naive_loop(subject, context):
 
 
 def test_regression(make_subject):
-    from effective_attention.analyses.common.run import describe
 
     subject = make_subject(task="stsb", examples=6)
-    table = analyse(subject, {"a": HeadAblation(describe(subject, task=subject.datamodule.task), limit=None)})["a"]
+    table = run_analyses(subject, {"a": HeadAblation(limit=None).setup(subject.context(task=subject.data.task))})["a"]
     assert set(table["metric"]) == {"pearson", "spearman"}
 
 
 def test_a_subset(subject, context):
-    table = analyse(subject, {"a": HeadAblation(context, limit=3)})["a"]
+    table = run_analyses(subject, {"a": HeadAblation(limit=3).setup(context)})["a"]
     SCHEMA.check(table, "head_ablation")
     assert set(table["count"]) == {3}
     assert set(table["examples"]) == {3}
@@ -77,4 +76,4 @@ def test_a_subset(subject, context):
 
 def test_bad_option(context):
     with pytest.raises(UserError, match=r"head_ablation\.limit must be at least 1"):
-        HeadAblation(context, limit=0)
+        HeadAblation(limit=0).setup(context)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from effective_attention.analyses.common.run import analyse
+from effective_attention.analyses.common.run import run_analyses
 from effective_attention.analyses.null_space import (
     QUANTITIES,
     SCHEMA,
@@ -37,7 +37,7 @@ def rank(value) -> int:
 
 
 def test_exact_against_a_naive_loop(subject, context, singles):
-    table = analyse(subject, {"a": NullSpace(context, padded_examples=0, projected_examples=0)})["a"]
+    table = run_analyses(subject, {"a": NullSpace(padded_examples=0, projected_examples=0).setup(context)})["a"]
     heads = table[table["head"].notna()].set_index(["layer", "head", "quantity"])
     assert set(table["reading"]) == {"exact"}
     for layer in range(2):
@@ -57,7 +57,7 @@ def test_exact_against_a_naive_loop(subject, context, singles):
 
 
 def test_by_length_averages_over_heads_of_that_length(subject, context, singles):
-    table = analyse(subject, {"a": NullSpace(context, padded_examples=0)})["a"]
+    table = run_analyses(subject, {"a": NullSpace(padded_examples=0).setup(context)})["a"]
     lengths = table[table["length"].notna() & (table["quantity"] == "nullity")].set_index("length")
     for length in {int(seen.lengths) for seen in singles}:
         alike = [seen for seen in singles if int(seen.lengths) == length]
@@ -67,7 +67,7 @@ def test_by_length_averages_over_heads_of_that_length(subject, context, singles)
 
 
 def test_padded_against_the_published_protocol(subject, context):
-    table = analyse(subject, {"a": NullSpace(context, padded_examples=len(subject.split))})["a"]
+    table = run_analyses(subject, {"a": NullSpace(padded_examples=len(subject.split)).setup(context)})["a"]
     padded = table[table["reading"] == "padded"].set_index(["layer", "head", "quantity"])
     changes, nullities = [], []
     for index in range(len(subject.split)):
@@ -88,11 +88,11 @@ def test_padded_against_the_published_protocol(subject, context):
 
 
 def test_the_subset_is_compared_on_the_same_examples(subject, context):
-    table = analyse(subject, {"a": NullSpace(context, padded_examples=4)})["a"]
+    table = run_analyses(subject, {"a": NullSpace(padded_examples=4).setup(context)})["a"]
     SCHEMA.check(table, "null_space")
     counts = table[(table["quantity"] == "null_mass") & table["head"].notna()].groupby("reading")["count"].max()
     assert (counts["padded"], counts["exact_subset"], counts["exact"]) == (4, 4, 9)
-    everything = analyse(subject, {"a": NullSpace(context, padded_examples=99)})["a"]
+    everything = run_analyses(subject, {"a": NullSpace(padded_examples=99).setup(context)})["a"]
     keys = ["quantity", "layer", "head"]
     exact, subset = (
         everything[(everything["reading"] == name) & everything["head"].notna()].sort_values(keys)["value"].to_numpy()
@@ -102,11 +102,10 @@ def test_the_subset_is_compared_on_the_same_examples(subject, context):
 
 
 def test_padded_and_exact_agree_where_nothing_is_padded(make_subject):
-    from effective_attention.analyses.common.run import describe
 
     subject = make_subject(examples=3, max_length=20)  # every text is cut at 20
     assert set(subject.split.encoded.lengths) == {20}
-    table = analyse(subject, {"a": NullSpace(describe(subject), padded_examples=9)})["a"]
+    table = run_analyses(subject, {"a": NullSpace(padded_examples=9).setup(subject.context())})["a"]
     exact, padded = (
         table[(table["reading"] == name) & table["head"].notna() & (table["quantity"] == "pearson")]["value"].to_numpy()
         for name in ("exact_subset", "padded")
@@ -157,7 +156,7 @@ def test_projected_against_an_svd_of_t(singles, lost):
 
 
 def test_projected_agrees_with_values_for_a_real_projection(subject, context):
-    table = analyse(subject, {"a": NullSpace(context, padded_examples=0, projected_examples=99)})["a"]
+    table = run_analyses(subject, {"a": NullSpace(padded_examples=0, projected_examples=99).setup(context)})["a"]
     heads = table[table["head"].notna()].pivot_table(
         index=["layer", "head", "quantity"], columns="reading", values="value"
     )
@@ -171,12 +170,11 @@ def test_projected_agrees_with_values_for_a_real_projection(subject, context):
 
 
 def test_projected_through_the_model_with_a_deficient_projection(make_subject):
-    from effective_attention.analyses.common.run import describe
 
     subject = make_subject(examples=3)
     with torch.no_grad():  # head 2 of the first layer writes along five directions only
         subject.model.bert.encoder.layer[0].attention.output.dense.weight[:, 16:19] = 0
-    table = analyse(subject, {"a": NullSpace(describe(subject), padded_examples=0)})["a"]
+    table = run_analyses(subject, {"a": NullSpace(padded_examples=0).setup(subject.context())})["a"]
     values = table[table["reading"] == "projected"].set_index(["quantity", "layer", "head"])["value"]
     assert (values["projection_rank", 0, 2], values["rank", 0, 2]) == (5, 5)
     assert (values["projection_rank", 0, 1], values["rank", 0, 1]) == (8, 8)
@@ -190,7 +188,7 @@ def test_a_model_without_a_projection_is_left_out(subject, context, monkeypatch,
 
     monkeypatch.setattr("effective_attention.analyses.null_space.output_projections", refuse)
     with caplog.at_level(logging.WARNING):
-        table = analyse(subject, {"a": NullSpace(context, padded_examples=0)})["a"]
+        table = run_analyses(subject, {"a": NullSpace(padded_examples=0).setup(context)})["a"]
     assert set(table["reading"]) == {"exact"}
     assert len([line for line in caplog.messages if "T = V H: hands its attention to no linear map" in line]) == 1
 
@@ -198,4 +196,4 @@ def test_a_model_without_a_projection_is_left_out(subject, context, monkeypatch,
 @pytest.mark.parametrize("option", ["padded_examples", "projected_examples"])
 def test_bad_option(context, option):
     with pytest.raises(UserError, match=rf"null_space\.{option} must be 0 or more, got -1"):
-        NullSpace(context, **{option: -1})
+        NullSpace(**{option: -1}).setup(context)

@@ -7,21 +7,20 @@ import pytest
 import torch
 
 from effective_attention.analyses.common.base import Context
-from effective_attention.analyses.common.run import analyse
+from effective_attention.analyses.common.run import run_analyses
 from effective_attention.analyses.patterns import SCHEMA, Patterns, draw_maps
 from effective_attention.errors import UserError
 from effective_attention.models.pattern_net import PATTERNS, load_pattern_net, to_image
+from helpers.subjects import make_context
 
 
 def shape(**changes) -> Context:
-    return Context(
-        **{"layers": 6, "heads": 12, "d_head": 32, "width": 384, "max_length": 128, "examples": 500, **changes}
-    )
+    return make_context(**{"layers": 6, "heads": 12, "width": 384, "max_length": 128, "examples": 500, **changes})
 
 
 @pytest.mark.parametrize("maps", [100_000, 35])
 def test_against_a_naive_loop(subject, context, singles, maps):
-    table = analyse(subject, {"a": Patterns(context, maps=maps)})["a"]
+    table = run_analyses(subject, {"a": Patterns(maps=maps).setup(context)})["a"]
     net, expected = load_pattern_net(), Counter()
     for index, seen in enumerate(singles):
         chosen = draw_maps(torch.tensor([index]), context, maps)[0]
@@ -43,7 +42,7 @@ def test_against_a_naive_loop(subject, context, singles, maps):
 
 
 def test_the_columns(subject, context):
-    table = analyse(subject, {"a": Patterns(context)})["a"]
+    table = run_analyses(subject, {"a": Patterns().setup(context)})["a"]
     SCHEMA.check(table, "patterns")
     assert table.columns.tolist() == ["attention", "layer", "head", "pattern", "value", "count"]
     assert len(table) == 2 * (1 + context.layers) * len(PATTERNS)
@@ -75,7 +74,7 @@ def test_small_splits_are_taken_whole():
 
 @pytest.mark.filterwarnings("ignore:The ``compute`` method")
 def test_a_layer_nothing_was_drawn_from_has_no_shares(context):
-    table = Patterns(context, maps=1).compute()
+    table = Patterns(maps=1).setup(context).compute()
     assert table["count"].eq(0).all()
     assert table["value"].isna().all()
 
@@ -83,4 +82,4 @@ def test_a_layer_nothing_was_drawn_from_has_no_shares(context):
 @pytest.mark.parametrize("maps", [0, -1])
 def test_a_wrong_number_is_refused(context, maps):
     with pytest.raises(UserError, match=r"analysis\.patterns\.maps must be a whole number"):
-        Patterns(context, maps=maps)
+        Patterns(maps=maps).setup(context)

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from effective_attention.analyses.common.base import Context
-from effective_attention.analyses.common.run import analyse
+from effective_attention.analyses.common.run import run_analyses
 from effective_attention.analyses.pos_attention import SCHEMA, TAGS, PosAttention, tag_sums, token_tags
 from effective_attention.data.annotation.tagging import KINDS, UPOS
 from effective_attention.errors import UserError
+from helpers.subjects import make_context
 
 INDEX = ["attention", "layer", "head", "direction", "tag"]
 
@@ -68,8 +68,8 @@ def naive(matrices, tags, counts, attention, convention):
     ("special_tokens", "convention"), [(False, "absolute"), (True, "absolute"), (False, "positive")]
 )
 def test_against_a_naive_loop(subject, context, singles, special_tokens, convention):
-    made = PosAttention(context, special_tokens=special_tokens, convention=convention)
-    table = analyse(subject, {"a": made})["a"].set_index(INDEX)
+    made = PosAttention(special_tokens=special_tokens, convention=convention).setup(context)
+    table = run_analyses(subject, {"a": made})["a"].set_index(INDEX)
     spans = [subject.annotated.span(index) for index in range(len(singles))]
     kinds = [subject.annotated.kind[span].tolist() for span in spans]
     tags = [
@@ -91,7 +91,7 @@ def test_against_a_naive_loop(subject, context, singles, special_tokens, convent
 
 
 def test_columns_and_defaults(subject, context):
-    table = analyse(subject, {"a": PosAttention(context)})["a"]
+    table = run_analyses(subject, {"a": PosAttention().setup(context)})["a"]
     SCHEMA.check(table, "pos_attention")
     assert " ".join(table.columns) == f"{' '.join(INDEX)} value even count special_tokens convention"
     assert table["tag"].unique().tolist() == [*UPOS, "other"]
@@ -101,7 +101,7 @@ def test_columns_and_defaults(subject, context):
 
 @pytest.mark.parametrize("special_tokens", [True, False])
 def test_shares_sum_to_1(subject, context, special_tokens):
-    table = analyse(subject, {"a": PosAttention(context, special_tokens=special_tokens)})["a"]
+    table = run_analyses(subject, {"a": PosAttention(special_tokens=special_tokens).setup(context)})["a"]
     assert table.groupby(INDEX[:-1])[["value", "even"]].sum().to_numpy() == pytest.approx(1)
     assert set(table.query("count == 0")["value"]) == {0.0}  # there are tags that the stub never gives
     assert (table.query("count > 0")["value"] > 0).all()
@@ -135,7 +135,7 @@ def test_one_word_has_all_attention_and_no_word_none(subject, context):
     for words in (1, 0):
         kind, upos = torch.full_like(seen.tokens["kind"], KINDS.index("sep")), torch.full_like(seen.tokens["kind"], -1)
         kind[:, 1 : 1 + words], upos[:, 1 : 1 + words] = KINDS.index("word"), UPOS.index("NOUN")
-        made = PosAttention(context)
+        made = PosAttention().setup(context)
         made.update(dataclasses.replace(seen, tokens={**seen.tokens, "kind": kind, "upos": upos}))
         table = made.compute()
         if words:
@@ -151,8 +151,8 @@ def test_it_asks_for_tags():
 
 
 def test_bad_options():
-    context = Context(layers=2, heads=2, d_head=4, width=8, max_length=16, examples=1)
+    context = make_context(layers=2, heads=2, width=8, max_length=16, examples=1)
     with pytest.raises(
         UserError, match=r"analysis\.pos_attention\.convention must be one of absolute, positive, got 'none'"
     ):
-        PosAttention(context, convention="none")
+        PosAttention(convention="none").setup(context)

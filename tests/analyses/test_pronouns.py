@@ -11,8 +11,9 @@ import torch
 from transformers import BertConfig, BertForMaskedLM, BertForPreTraining, PreTrainedTokenizerFast
 
 from effective_attention.analyses.attention_graph import AttentionGraph
-from effective_attention.analyses.common.run import analyse
-from effective_attention.analyses.pronouns import SCHEMA, Pronouns, read_puzzle
+from effective_attention.analyses.common.base import OtherModels, UserText
+from effective_attention.analyses.common.run import run_analyses
+from effective_attention.analyses.pronouns import SCHEMA, Pronouns, read_sentence
 from effective_attention.attention.trace import trace
 from effective_attention.errors import UserError
 from effective_attention.models.encoders import PretrainedEncoder, TinyEncoder
@@ -37,11 +38,11 @@ def masked_lm():
 
 @pytest.fixture
 def own(context, masked_lm):
-    return dataclasses.replace(context, masked_lm=lambda: masked_lm)
+    return dataclasses.replace(context, models=OtherModels(masked_lm=lambda: masked_lm))
 
 
 def answer(own, **changes):
-    return Pronouns(own, **(OPTIONS | changes)).compute()
+    return Pronouns(**OPTIONS | changes).setup(own).compute()
 
 
 def value(table, **where):
@@ -78,9 +79,9 @@ def test_attention_is_that_of_the_gap_summed_over_a_referents_sub_tokens(own, ma
     }
     assert len(pieces[words[0]]) > 2
     row = tokens.index("[MASK]")
-    shown = dataclasses.replace(own, text=trace(masked_lm, inputs))
+    shown = dataclasses.replace(own, text=UserText(("a text",), trace(masked_lm, inputs)))
     for options in ({}, {"residual": 0.2, "convention": "positive"}):
-        graph = AttentionGraph(shown, row=row, **options).compute()
+        graph = AttentionGraph(row=row, **options).setup(shown).compute()
         graph = graph[graph["query"] == row]
         table = answer(own, text=text, referents=words, **options)
         rows = table[table["quantity"] == "attention"]
@@ -92,10 +93,10 @@ def test_attention_is_that_of_the_gap_summed_over_a_referents_sub_tokens(own, ma
 
 
 def test_the_split_is_not_read_and_the_table_says_what_it_is_about(subject, own, monkeypatch):
-    analysis = Pronouns(own, **OPTIONS)
-    assert analysis.streams is False
+    analysis = Pronouns(**OPTIONS).setup(own)
+    assert not analysis.wants([0])
     monkeypatch.setattr(type(subject), "trace", lambda *_: pytest.fail("read the split"))
-    table = analyse(subject, {"a": analysis})["a"]
+    table = run_analyses(subject, {"a": analysis})["a"]
     SCHEMA.check(table, "pronouns")
     assert set(table["text"]) == {TEXT}
     assert (set(table["checkpoint"]), set(table["reading"]), set(table["convention"])) == (
@@ -107,7 +108,7 @@ def test_the_split_is_not_read_and_the_table_says_what_it_is_about(subject, own,
 
 
 def test_referents_are_found_whatever_their_case_and_may_be_several_words(tokenizer):
-    puzzle = read_puzzle(
+    puzzle = read_sentence(
         tokenizer,
         "The city councilmen met sara about [MASK] book.",
         ["his"],
@@ -122,14 +123,14 @@ def test_referents_are_found_whatever_their_case_and_may_be_several_words(tokeni
 
 
 def test_a_part_of_a_word_is_no_referent(tokenizer):
-    puzzle = read_puzzle(tokenizer, "Sarah met Sara and [MASK] dog.", ["his"], ["Sara"], max_length=64)
+    puzzle = read_sentence(tokenizer, "Sarah met Sara and [MASK] dog.", ["his"], ["Sara"], max_length=64)
     tokens = tokenizer.convert_ids_to_tokens(puzzle.inputs["input_ids"][0].tolist())
     assert puzzle.referents["Sara"] == [tokens.index("sara")] == [3]
 
 
 def test_a_referent_that_occurs_twice_is_taken_at_its_first_place_and_told(tokenizer, caplog):
     with caplog.at_level(logging.WARNING):
-        puzzle = read_puzzle(tokenizer, "Sara met Sara and [MASK] dog.", ["his"], ["Sara"], max_length=64)
+        puzzle = read_sentence(tokenizer, "Sara met Sara and [MASK] dog.", ["his"], ["Sara"], max_length=64)
     assert puzzle.referents["Sara"] == [1]
     assert "'Sara' occurs 2 times in the text; its first place is used" in caplog.text
 
@@ -160,7 +161,7 @@ def spaced():
 
 @pytest.mark.parametrize("gap", ["[MASK]", "<mask>"])
 def test_the_tokenizers_own_mask_and_the_space_in_front(spaced, gap):
-    puzzle = read_puzzle(spaced, f"Sara met Ann and {gap} dog", ["his", "her"], ["Sara", "Ann"], max_length=64)
+    puzzle = read_sentence(spaced, f"Sara met Ann and {gap} dog", ["his", "her"], ["Sara", "Ann"], max_length=64)
     assert puzzle.inputs["input_ids"][0].tolist()[puzzle.mask] == spaced.mask_token_id
     assert puzzle.candidates == {"his": 7, "her": 8}
     assert puzzle.referents == {"Sara": [0], "Ann": [2]}
@@ -203,13 +204,13 @@ def test_the_tokenizers_own_mask_and_the_space_in_front(spaced, gap):
 )
 def test_bad_input(own, changes, message):
     with pytest.raises(UserError, match=message) as caught:
-        Pronouns(own, **(OPTIONS | changes))
+        Pronouns(**OPTIONS | changes).setup(own)
     assert "\n" not in str(caught.value)
 
 
 def test_no_masked_language_model_at_all(context):
     with pytest.raises(UserError, match=r"needs a masked language model; run it with evaluate\.py"):
-        Pronouns(context, **OPTIONS)
+        Pronouns(**OPTIONS).setup(context)
 
 
 def test_a_tokenizer_without_a_mask(own, tokenizer):
@@ -218,7 +219,7 @@ def test_a_tokenizer_without_a_mask(own, tokenizer):
     plain = deepcopy(tokenizer)
     plain.mask_token = None
     with pytest.raises(UserError, match="needs a fast tokenizer with a mask token"):
-        Pronouns(dataclasses.replace(own, tokenizer=plain), **OPTIONS)
+        Pronouns(**OPTIONS).setup(dataclasses.replace(own, tokenizer=plain))
 
 
 def test_the_embedded_model_has_no_such_head(context):
@@ -226,7 +227,7 @@ def test_the_embedded_model_has_no_such_head(context):
     with pytest.raises(
         UserError, match=r"model minilm has no masked-language-model head .*add model=bert_base or model\.name="
     ):
-        Pronouns(dataclasses.replace(context, masked_lm=encoder.masked_lm), **OPTIONS)
+        Pronouns(**OPTIONS).setup(dataclasses.replace(context, models=OtherModels(masked_lm=encoder.masked_lm)))
 
 
 # --- the hub's layout, and the command ---
@@ -241,7 +242,7 @@ def test_a_folder_as_the_hub_lays_it_out(architecture, tokenizer, context, tmp_p
     saved.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     encoder = PretrainedEncoder(str(tmp_path))
-    own = dataclasses.replace(context, masked_lm=encoder.masked_lm, tokenizer=encoder.tokenizer())
+    own = dataclasses.replace(context, models=OtherModels(masked_lm=encoder.masked_lm), tokenizer=encoder.tokenizer())
     table = answer(own)
     inputs = tokenizer(TEXT, return_tensors="pt")
     with torch.no_grad():

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from effective_attention.analyses.common.run import analyse
+from effective_attention.analyses.common.run import run_analyses
 from effective_attention.analyses.timing import SCHEMA, Timing
 
 MEASURED = {
@@ -14,7 +14,7 @@ MEASURED = {
 
 
 def test_each_attention_that_was_tested(subject, context):
-    table = analyse(subject, {"a": Timing(dataclasses.replace(context, metrics=MEASURED))})["a"]
+    table = run_analyses(subject, {"a": Timing().setup(dataclasses.replace(context, metrics=MEASURED))})["a"]
     SCHEMA.check(table, "timing")
     assert table.set_index("attention").to_dict("index") == {
         "standard": {"reading": "exact", "seconds": 2.0, "examples_per_second": 4.5, "ratio": 1.0},
@@ -24,12 +24,12 @@ def test_each_attention_that_was_tested(subject, context):
 
 def test_without_standard_there_is_no_ratio(subject, context):
     alone = {name: value for name, value in MEASURED.items() if "padded" in name and "ratio" not in name}
-    table = analyse(subject, {"a": Timing(dataclasses.replace(context, metrics=alone))})["a"]
+    table = run_analyses(subject, {"a": Timing().setup(dataclasses.replace(context, metrics=alone))})["a"]
     assert table["ratio"].tolist() == pytest.approx([float("nan")], nan_ok=True)
     SCHEMA.check(table, "timing")
 
 
 def test_nothing_tested_is_an_empty_table_with_its_columns(subject, context):
-    table = analyse(subject, {"a": Timing(dataclasses.replace(context, metrics={}))})["a"]
+    table = run_analyses(subject, {"a": Timing().setup(dataclasses.replace(context, metrics={}))})["a"]
     assert table.columns.tolist() == SCHEMA.names
     assert table.empty

@@ -7,8 +7,7 @@ import pytest
 import torch
 import transformers as hf
 
-from effective_attention.analyses.common.base import Context
-from effective_attention.analyses.common.run import analyse
+from effective_attention.analyses.common.run import run_analyses
 from effective_attention.analyses.token_type_profile import (
     SCHEMA,
     SOURCES,
@@ -20,6 +19,7 @@ from effective_attention.analyses.token_type_profile import (
 from effective_attention.attention.trace import trace
 from effective_attention.data.annotation.tagging import KINDS
 from effective_attention.errors import UserError
+from helpers.subjects import make_context
 
 
 class Vocabulary:
@@ -61,7 +61,7 @@ def types_of(seen, tokenizer):
 
 
 def test_against_a_naive_loop(subject, context, singles):
-    table = analyse(subject, {"a": TokenTypeProfile(context)})["a"]
+    table = run_analyses(subject, {"a": TokenTypeProfile().setup(context)})["a"]
     assert table[["attention", "layer", "head", "source", "target"]].duplicated().sum() == 0
     assert len(table) == 2 * 2 * 4 * 5 * 4
     SCHEMA.check(table, "token_type_profile")
@@ -81,7 +81,7 @@ def test_against_a_naive_loop(subject, context, singles):
 
 
 def test_standard_sums_to_one_and_effective_does_not(subject, context):
-    table = analyse(subject, {"a": TokenTypeProfile(context)})["a"]
+    table = run_analyses(subject, {"a": TokenTypeProfile().setup(context)})["a"]
     sums = table.groupby(["attention", "layer", "head", "source"])[["value", "even"]].sum()
     assert sums.loc["standard", "value"].to_numpy() == pytest.approx(1, abs=1e-6)
     assert sums["even"].to_numpy() == pytest.approx(1, abs=1e-6)
@@ -100,8 +100,8 @@ def decoder(tokens, kinds=None, length=6):
 def test_a_tokenizer_without_delimiters():
     """GPT-2's way: types that no text has are left out, and even attention is over what a query may see."""
     tokens = ["a", "b", "Ġ,", "c", ".", "d"]
-    shape = {"layers": 1, "heads": 2, "d_head": 8, "width": 16, "max_length": 8, "examples": 1}
-    made = TokenTypeProfile(Context(**shape, tokenizer=Vocabulary(tokens)))
+    shape = {"layers": 1, "heads": 2, "width": 16, "max_length": 8, "examples": 1}
+    made = TokenTypeProfile().setup(make_context(**shape, tokenizer=Vocabulary(tokens)))
     made.update(decoder(tokens))
     table = made.compute()
     assert set(table["source"]) == {"all", "punctuation", "other"}
@@ -121,4 +121,4 @@ def test_names():
 
 def test_a_tokenizer_is_needed(context):
     with pytest.raises(UserError, match="token_type_profile needs a tokenizer"):
-        TokenTypeProfile(dataclasses.replace(context, tokenizer=None))
+        TokenTypeProfile().setup(dataclasses.replace(context, tokenizer=None))

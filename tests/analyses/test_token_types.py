@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 import torch
 
-from effective_attention.analyses.common.base import Context
-from effective_attention.analyses.common.run import analyse
+from effective_attention.analyses.common.run import run_analyses
 from effective_attention.analyses.token_types import SCHEMA, TokenTypes, weights_by_type
 from effective_attention.attention.decomposition import decompose
 from effective_attention.data.annotation.tagging import KINDS, UPOS
 from effective_attention.errors import UserError
+from helpers.subjects import make_context
 
 WORDS = {"noun": ["NOUN", "PROPN"], "pronoun": ["PRON"], "verb": ["VERB"]}
 
@@ -61,7 +61,7 @@ def naive(singles, annotated, layer) -> pd.DataFrame:
 
 @pytest.mark.parametrize("layer", ["last", 0])
 def test_against_a_naive_loop(subject, context, singles, layer):
-    table = analyse(subject, {"a": TokenTypes(context, layer=layer, words=WORDS)})["a"]
+    table = run_analyses(subject, {"a": TokenTypes(layer=layer, words=WORDS).setup(context)})["a"]
     number = 1 if layer == "last" else 0
     assert set(table["layer"]) == {number}
     expected = naive(singles, subject.annotated, number)
@@ -72,13 +72,13 @@ def test_against_a_naive_loop(subject, context, singles, layer):
 
 
 def test_all_layers(subject, context):
-    table = analyse(subject, {"a": TokenTypes(context, layer="all", words=WORDS)})["a"]
+    table = run_analyses(subject, {"a": TokenTypes(layer="all", words=WORDS).setup(context)})["a"]
     SCHEMA.check(table, "token_types")
     assert sorted(set(table["layer"])) == [0, 1]
 
 
 def test_a_type_that_never_occurs_is_undefined(subject, context):
-    table = analyse(subject, {"a": TokenTypes(context, words={"number": ["NUM"]})})["a"]
+    table = run_analyses(subject, {"a": TokenTypes(words={"number": ["NUM"]}).setup(context)})["a"]
     row = table[table["token_type"] == "number"].iloc[0]
     assert math.isnan(row["value"])
     assert row["count"] == 0
@@ -94,4 +94,4 @@ def test_a_type_that_never_occurs_is_undefined(subject, context):
 )
 def test_bad_options(options, message):
     with pytest.raises(UserError, match=message):
-        TokenTypes(Context(layers=2, heads=1, d_head=4, width=4, max_length=8, examples=1), **options)
+        TokenTypes(**options).setup(make_context(layers=2, heads=1, width=4, max_length=8, examples=1))

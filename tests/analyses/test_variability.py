@@ -10,15 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from effective_attention.analyses.common.base import Context, sample
-from effective_attention.analyses.common.run import analyse
+from effective_attention.analyses.common.base import Context
+from effective_attention.analyses.common.run import run_analyses
+from effective_attention.analyses.common.samples import sample
 from effective_attention.analyses.variability import SCHEMA, Variability, variability
 from effective_attention.data.annotation.tagging import KINDS
 from effective_attention.errors import UserError
+from helpers.subjects import make_context
 
 
 def shape(**changes) -> Context:
-    return Context(**{"layers": 2, "heads": 2, "d_head": 4, "width": 8, "max_length": 16, "examples": 50, **changes})
+    return make_context(**{"layers": 2, "heads": 2, "width": 8, "max_length": 16, "examples": 50, **changes})
 
 
 def test_by_hand():
@@ -87,8 +89,8 @@ def naive(matrices, counts, positions):
     [(1000, 10, False), (None, 10, True), (4, 6, False), (None, 64, True), (None, 200, False)],
 )
 def test_against_a_naive_loop(subject, context, singles, examples, positions, special_tokens):
-    made = Variability(context, examples=examples, positions=positions, special_tokens=special_tokens)
-    table = analyse(subject, {"a": made})["a"].set_index(["attention", "layer", "head"])
+    made = Variability(examples=examples, positions=positions, special_tokens=special_tokens).setup(context)
+    table = run_analyses(subject, {"a": made})["a"].set_index(["attention", "layer", "head"])
     chosen = [index for index, mine in enumerate(sample(context, examples).tolist()) if mine]
     kinds = [subject.annotated.kind[subject.annotated.span(index)] for index in chosen]
     counts = [[special_tokens or KINDS[kind] in ("word", "punctuation") for kind in each] for each in kinds]
@@ -103,7 +105,7 @@ def test_against_a_naive_loop(subject, context, singles, examples, positions, sp
 
 
 def test_columns_and_defaults(subject, context):
-    table = analyse(subject, {"a": Variability(context)})["a"]
+    table = run_analyses(subject, {"a": Variability().setup(context)})["a"]
     SCHEMA.check(table, "variability")
     assert " ".join(table.columns) == "attention layer head value examples positions special_tokens"
     assert table.iloc[0][["examples", "positions", "special_tokens"]].tolist() == [9, 10, False]
@@ -111,7 +113,7 @@ def test_columns_and_defaults(subject, context):
 
 def of_weights(subject, context, make):
     """The variability of standard attention where ``make(example, size)`` gives the weights of all heads."""
-    made = Variability(context, special_tokens=True)
+    made = Variability(special_tokens=True).setup(context)
     for index in range(len(subject.split)):
         seen = subject.trace([index])
         attention = make(index, seen.mask.shape[1]).expand_as(seen.layers[0].attention).contiguous()
@@ -141,7 +143,7 @@ def test_position_gives_0_and_content_more(subject, context):
 
 
 def test_batches_without_a_chosen_example_are_not_wanted(context):
-    made = Variability(context, examples=2)
+    made = Variability(examples=2).setup(context)
     chosen = made.chosen.nonzero()[:, 0].tolist()
     others = sorted(set(range(9)) - set(chosen))
     assert made.wants([others[0], chosen[1]])
@@ -149,14 +151,14 @@ def test_batches_without_a_chosen_example_are_not_wanted(context):
 
 
 def test_unwanted_examples_change_nothing(subject, context):
-    made = Variability(context, examples=2)
+    made = Variability(examples=2).setup(context)
     made.update(subject.trace((~made.chosen).nonzero()[:, 0].tolist()))
     assert made.compute()["value"].isna().all()
     assert set(made.compute()["examples"]) == {0}
 
 
 def test_nothing_but_special_tokens(subject, context):
-    made = Variability(context)
+    made = Variability().setup(context)
     seen = subject.trace([0, 1])
     kind = torch.full_like(seen.tokens["kind"], KINDS.index("sep"))
     made.update(dataclasses.replace(seen, tokens={**seen.tokens, "kind": kind}))
@@ -172,7 +174,7 @@ def test_nothing_but_special_tokens(subject, context):
 )
 def test_bad_options(options, message):
     with pytest.raises(UserError, match=message):
-        Variability(shape(), **options)
+        Variability(**options).setup(shape())
 
 
 def test_a_state_too_large_to_keep():
@@ -181,5 +183,5 @@ def test_a_state_too_large_to_keep():
         UserError,
         match=r"variability\.examples must leave at most 2 GB .* 40000 examples with 10 positions make 4.3 GB",
     ):
-        Variability(large, examples=None)
-    assert Variability(large, examples=10).weights.shape == (10, 2, 12, 12, 10, 10)
+        Variability(examples=None).setup(large)
+    assert Variability(examples=10).setup(large).weights.shape == (10, 2, 12, 12, 10, 10)

@@ -45,7 +45,7 @@ from effective_attention.attributions.ranking import bootstrap, spearman
 from effective_attention.attributions.request import Asked
 from effective_attention.data.annotation.tagging import ROLES
 from effective_attention.errors import UserError
-from effective_attention.graphs.conventions import RESIDUAL
+from effective_attention.graphs.conventions import RESIDUAL, Convention
 from effective_attention.graphs.flow import flows
 
 SUBJECT, ATTRACTOR = ROLES.index("subject"), ROLES.index("attractor")
@@ -129,7 +129,7 @@ class Faithfulness(SplitAnalysis):
         self.limit = limit
         self.row = row
         self.residual = residual
-        self.convention = convention
+        self.convention: Convention = convention  # type: ignore[assignment]
         self.steps = steps
         self.shares = tuple(shares)
         self.erase = erase
@@ -145,7 +145,7 @@ class Faithfulness(SplitAnalysis):
             self.residual,
             self.convention,
             self.steps,
-            context.seed,  # type: ignore[arg-type]
+            context.seed,
         )
         self.used = sample(context, self.limit)
         self.columns = list(_columns(context.layers))

@@ -11,6 +11,9 @@ import pytest
 import torch
 import torch.multiprocessing as processes
 
+from effective_attention.analyses.common.base import UserText
+from effective_attention.analyses.common.run import run_analyses
+
 COLUMNS = [
     "quantity",
     "layer",
@@ -31,13 +34,12 @@ COLUMNS += ["examples"]
 def build(context, **options):
     from effective_attention.analyses.token_mixing.analysis import TokenMixing
 
-    return TokenMixing(context, **{"limit": 4, "directions": 3, "example": 1, **options})
+    return TokenMixing(**{"limit": 4, "directions": 3, "example": 1, **options}).setup(context)
 
 
 def table_of(subject, context, **options):
-    from effective_attention.analyses.common.run import analyse
 
-    return analyse(subject, {"token_mixing": build(context, **options)})["token_mixing"]
+    return run_analyses(subject, {"token_mixing": build(context, **options)})["token_mixing"]
 
 
 @pytest.fixture
@@ -59,7 +61,7 @@ def table(subject, alone):
 
 
 def test_the_table_is_what_the_statistics_say(context, singles, table):
-    from effective_attention.analyses.common.base import sample
+    from effective_attention.analyses.common.samples import sample
     from effective_attention.analyses.token_mixing.analysis import SCHEMA, tag_names
     from effective_attention.analyses.token_mixing.jacobian import contributions
     from effective_attention.analyses.token_mixing.statistics import Text, all_statistics
@@ -84,7 +86,7 @@ def test_the_table_is_what_the_statistics_say(context, singles, table):
 
 
 def test_the_word_is_of_the_chosen_example_though_not_in_the_sample(subject, context, singles, table):
-    from effective_attention.analyses.common.base import sample
+    from effective_attention.analyses.common.samples import sample
     from effective_attention.analyses.token_mixing.jacobian import contributions
 
     assert not bool(sample(context, 4)[1])
@@ -99,7 +101,9 @@ def test_the_word_is_of_the_chosen_example_though_not_in_the_sample(subject, con
 
 def test_exact_has_no_error_and_all_examples_can_be_used(make_subject, alone):
     small = make_subject(examples=2, max_length=16)
-    context = dataclasses.replace(alone, examples=2, lengths=small.split.encoded.lengths)
+    context = dataclasses.replace(
+        alone, split=dataclasses.replace(alone.split, examples=2, lengths=small.split.encoded.lengths)
+    )
     table = table_of(small, context, limit=None, directions="exact", example=0)
     assert not table[table["quantity"] == "error"]["value"].any()
     counted = table[(table["quantity"] == "own") & (table["tag"] == "")]["count"]
@@ -108,14 +112,14 @@ def test_exact_has_no_error_and_all_examples_can_be_used(make_subject, alone):
 
 @pytest.mark.parametrize("changes", [{"batch_size": 1}, {"padding": "max_length"}], ids=str)
 def test_neither_batching_nor_padding_matters(subject, alone, table, changes):
-    before = {name: getattr(subject.datamodule, name) for name in changes}
+    before = {name: getattr(subject.data, name) for name in changes}
     try:
         for name, value in changes.items():
-            setattr(subject.datamodule, name, value)
+            setattr(subject.data, name, value)
         pd.testing.assert_frame_equal(table_of(subject, alone), table)
     finally:
         for name, value in before.items():
-            setattr(subject.datamodule, name, value)
+            setattr(subject.data, name, value)
 
 
 def test_the_order_of_batches_does_not_matter(subject, alone, table):
@@ -167,7 +171,7 @@ def test_more_examples_go_on_from_fewer_and_other_directions_do_not(subject, her
 def test_a_damaged_part_is_made_anew(subject, here, table):
     table_of(subject, here)
     analysis = build(here)
-    path = analysis._kept.path(str(analysis.sample[0]))
+    path = analysis._parts.path(str(analysis.sample[0]))
     path.write_bytes(path.read_bytes()[:100])
     assert build(here)._missing == {analysis.sample[0]}
     pd.testing.assert_frame_equal(table_of(subject, here), table)
@@ -193,9 +197,9 @@ def test_a_text_of_the_users_has_the_word(subject, here):
     from effective_attention.analyses.token_mixing.jacobian import contributions
     from effective_attention.attention.trace import trace
 
-    inputs = subject.datamodule.tokenizer("Transformers unbelievably mix tokens.", return_tensors="pt")
+    inputs = subject.data.tokenizer("Transformers unbelievably mix tokens.", return_tensors="pt")
     text = trace(subject.model, dict(inputs))
-    context = dataclasses.replace(here, text=text)
+    context = dataclasses.replace(here, text=UserText(("a text",), text))
     table = table_of(subject, context, word="Mix")
     SCHEMA.check(table, "token_mixing")
     rows = table[table["quantity"] == "word"]
@@ -207,7 +211,7 @@ def test_a_text_of_the_users_has_the_word(subject, here):
     np.testing.assert_allclose(rows["value"].to_numpy(), shares.float().reshape(-1).numpy())
     assert set(table["quantity"]) == {"word"}, "the split is not read"
     assert not any(build(context, word="Mix").wants(batch) for batch in subject.batches())
-    assert any(path.name.startswith("text-") for path in build(context, word="Mix")._kept.folder.iterdir())
+    assert any(path.name.startswith("text-") for path in build(context, word="Mix")._parts.folder.iterdir())
 
 
 @pytest.mark.parametrize(
@@ -261,9 +265,9 @@ def test_a_word_that_is_not_in_the_users_text(subject, alone):
     from effective_attention.attention.trace import trace
     from effective_attention.errors import UserError
 
-    text = trace(subject.model, dict(subject.datamodule.tokenizer("One more.", return_tensors="pt")))
+    text = trace(subject.model, dict(subject.data.tokenizer("One more.", return_tensors="pt")))
     with pytest.raises(UserError, match=r"word must be a token of the text, from 0 to 4, .*got 5"):
-        build(dataclasses.replace(alone, text=text), word=5)
+        build(dataclasses.replace(alone, text=UserText(("a text",), text)), word=5)
 
 
 def test_no_room_on_the_disk(alone, monkeypatch):
@@ -279,11 +283,10 @@ def test_no_room_on_the_disk(alone, monkeypatch):
 
 
 def _one_of_two(rank: int, folder: str) -> None:
-    from effective_attention.analyses.common.run import describe
     from helpers.subjects import join_two
 
     subject = join_two(rank, folder, f"tokens{rank}")
-    context = describe(subject, seed=0, task=subject.datamodule.task)
+    context = subject.context(seed=0, task=subject.data.task)
     shared = dataclasses.replace(context, folder=lambda analysis, options: Path(folder) / "shared")
     found = [table_of(subject, one) for one in (context, shared)]
     (Path(folder) / f"{rank}.pickle").write_bytes(pickle.dumps(found))

@@ -130,7 +130,7 @@ def delimiter_table(table: DataFrame) -> Grid:
 CHAPTER = Chapter(
     analysis="delimiters",
     title="Attention to the delimiters",
-    source="Fig. 5, Fig. 6",
+    source="Sun & Marasović 2021, Fig. 5, Fig. 6",
     text=(
         "The weight all other tokens give to [CLS] and to [SEP], by layer and head. Effective attention has no fixed "
         "range; as in the paper it is coloured from the smallest to the largest of all its weights in the task."

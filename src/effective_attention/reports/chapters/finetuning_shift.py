@@ -97,7 +97,7 @@ def shift_table(table: DataFrame) -> Grid:
 CHAPTER = Chapter(
     analysis="finetuning_shift",
     title="What finetuning changes",
-    source="Fig. 3",
+    source="Sun & Marasović 2021, Fig. 3",
     text=(
         "Cosine similarity of a head's attention before and after finetuning: 1 means that nothing changed. Padding "
         "is left out."

@@ -85,7 +85,7 @@ def _name_tokens(axes: Axes, group: DataFrame, *, left: bool) -> None:
 CHAPTER = Chapter(
     analysis="heatmap",
     title="One head, one example",
-    source="Fig. 2, Fig. 7",
+    source="Sun & Marasović 2021, Fig. 2, Fig. 7",
     text=(
         "The attention of one head on one text: each row attends to the columns. Standard is the sum of effective and "
         "null; null does not reach the output."

@@ -177,7 +177,7 @@ def projected_table(table: DataFrame) -> Grid:
 CHAPTER = Chapter(
     analysis="null_space",
     title="The null space, and what padding adds to it",
-    source="ours; Brunner et al. Fig. 1a",
+    source="Brunner et al. 2020, Fig. 1a, and ours",
     text=(
         "The part of attention that the values cancel. Read exactly, it is empty unless a text has more tokens than a "
         "head has value dimensions. The published protocol pads every text first, which enlarges the null space: the "

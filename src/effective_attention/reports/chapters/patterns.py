@@ -150,7 +150,7 @@ def classifier_remark(_table: DataFrame) -> list[str]:
 CHAPTER = Chapter(
     analysis="patterns",
     title="Attention patterns",
-    source="Table 2, Fig. 4",
+    source="Sun & Marasović 2021, Table 2, Fig. 4",
     text="A small convolutional network sorts randomly chosen attention maps into five patterns.",
     paper_says=(
         "The paper finds fewer vertical and more block patterns in effective attention than in standard attention."

@@ -80,7 +80,7 @@ def _minutes_and_seconds(seconds: int | None) -> str:
 CHAPTER = Chapter(
     analysis="timing",
     title="Evaluation time",
-    source="Table 3",
+    source="Sun & Marasović 2021, Table 3",
     text=("How long evaluation takes with effective attention, relative to standard attention on the same machine."),
     paper_says="The paper's times are BERT-base's on one GPU, with a full singular value decomposition per head.",
     figures=(

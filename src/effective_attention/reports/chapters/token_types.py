@@ -109,7 +109,7 @@ def type_scalars(table: DataFrame) -> dict[str, float]:
 CHAPTER = Chapter(
     analysis="token_types",
     title="What [CLS] attends to",
-    source="Fig. 1",
+    source="Sun & Marasović 2021, Fig. 1",
     text=(
         "The weight [CLS] gives to each type of token in the last layer, by head: of several tokens of a type the "
         "largest counts, of a word of several pieces the first. A largest weight favours frequent types, so a second "
