@@ -1,4 +1,4 @@
-"""The league table against loops over single examples, gold subjects by hand, a regression task, and what may not be asked."""
+"""The league table against loops over single examples, gold subjects by hand, a regression task, and what may not be request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every explanation promises, checked for all of them."""
+"""What every attribution promises, checked for all of them."""
 
 from dataclasses import replace
 
@@ -17,11 +17,11 @@ UNK = 3
 
 def fresh(case):
     """Without the cached gradients."""
-    return replace(case.asked)
+    return replace(case.request)
 
 
 def scores_of(case):
-    """Two explanations that depend on the tokens alone, so not on the batch."""
+    """Two attributions that depend on the tokens alone, so not on the batch."""
     ids = case.trace.inputs["input_ids"].double()
     return torch.stack([ids.sin(), -ids.cos()])
 
@@ -31,15 +31,15 @@ METHODS = {
     "gradient_times_input": lambda case: gradient_times_input(fresh(case)),
     "gradient_weighted": lambda case: gradient_weighted(fresh(case), "standard"),
     "gradient_weighted effective": lambda case: gradient_weighted(fresh(case), "effective"),
-    "integrated_gradients": lambda case: integrated_gradients(case.asked, case.special, UNK, steps=4),
-    "blank_out": lambda case: blank_out(case.asked, case.special, UNK),
+    "integrated_gradients": lambda case: integrated_gradients(case.request, case.special, UNK, steps=4),
+    "blank_out": lambda case: blank_out(case.request, case.special, UNK),
     "norm per head": lambda case: norm_weights(case.trace).per_head,
     "norm per layer effective": lambda case: norm_weights(case.trace, "effective").per_layer,
-    "erasure delete": lambda case: torch.stack(erasure(case.asked, scores_of(case), case.special), dim=1).transpose(
+    "erasure delete": lambda case: torch.stack(erasure(case.request, scores_of(case), case.special), dim=1).transpose(
         0, 2
     ),
     "erasure blank": lambda case: torch.stack(
-        erasure(case.asked, scores_of(case), case.special, how="blank", unk_id=UNK), dim=1
+        erasure(case.request, scores_of(case), case.special, how="blank", unk_id=UNK), dim=1
     ).transpose(0, 2),
 }  # each (batch, ...), then axes of tokens last
 PER_TEXT = ("erasure delete", "erasure blank")
@@ -120,7 +120,7 @@ def test_the_model_is_left_as_it_was_after_an_error(make_case, method):
     case.model.train()
     before, implementation = hooks(case.model), case.model.config._attn_implementation
     inputs = {**case.trace.inputs, "input_ids": case.trace.inputs["input_ids"] + 900}  # no such tokens
-    broken = replace(case, asked=replace(case.asked, trace=replace(case.trace, inputs=inputs)))
+    broken = replace(case, request=replace(case.request, trace=replace(case.trace, inputs=inputs)))
     with pytest.raises(IndexError):
         METHODS[method](broken)
     assert hooks(case.model) == before
@@ -159,5 +159,5 @@ def test_a_model_traced_otherwise_is_refused(make_case):
     with pytest.raises(ValueError, match="called its attention 2 times, but 1 times when it was traced"):
         norm_weights(short)
     with pytest.raises(ValueError, match="called its attention 2 times"):
-        _ = replace(case.asked, trace=short).gradients
+        _ = replace(case.request, trace=short).gradients
     assert trace(case.model, case.trace.inputs).logits.shape == (3, 2)

@@ -15,16 +15,16 @@ DECODERS = ("gpt2", "llama")
 class Case:
     """A traced batch with a question, and what its tokens are."""
 
-    asked: Any
+    request: Any
     special: Any
 
     @property
     def trace(self) -> Any:
-        return self.asked.trace
+        return self.request.trace
 
     @property
     def model(self) -> Any:
-        return self.asked.trace.model
+        return self.request.trace.model
 
     @property
     def words(self) -> Any:
@@ -38,8 +38,8 @@ class Case:
         from effective_attention.attention.trace import trace
 
         inputs = {name: value[rows][:, places] for name, value in self.trace.inputs.items()}
-        asked = replace(self.asked, trace=trace(self.model, inputs), target=self.asked.target[rows])
-        return Case(asked, self.special[rows][:, places])
+        request = replace(self.request, trace=trace(self.model, inputs), target=self.request.target[rows])
+        return Case(request, self.special[rows][:, places])
 
     def padded(self, more: int) -> "Case":
         """The same texts with more padding."""
@@ -48,7 +48,7 @@ class Case:
         from effective_attention.attention.trace import trace
 
         inputs = {name: pad(value, (0, more)) for name, value in self.trace.inputs.items()}
-        return Case(replace(self.asked, trace=trace(self.model, inputs)), pad(self.special, (0, more)))
+        return Case(replace(self.request, trace=trace(self.model, inputs)), pad(self.special, (0, more)))
 
     @contextmanager
     def runs(self) -> Iterator[list[dict[str, Any]]]:
@@ -122,9 +122,9 @@ def build_case(
     import torch
 
     from effective_attention.attention.trace import trace
-    from effective_attention.attributions.request import Asked
+    from effective_attention.attributions.request import AttributionRequest
 
     model = model or build_model(family, classes)
     model = model.double() if double else model
     inputs, special = build_inputs(family, lengths)
-    return Case(Asked(trace(model, inputs), torch.arange(len(lengths)) % classes), special)
+    return Case(AttributionRequest(trace(model, inputs), torch.arange(len(lengths)) % classes), special)

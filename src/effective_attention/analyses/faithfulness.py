@@ -36,10 +36,10 @@ from effective_attention.attention.trace import Layer, Trace
 from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.attributions.erasure import SHARES, How, erasure
 from effective_attention.attributions.integrated_gradients import STEPS
-from effective_attention.attributions.methods import ATTENTION_METHODS, TOKEN_METHODS, Explanation, Settings, explain
+from effective_attention.attributions.methods import ATTENTION_METHODS, TOKEN_METHODS, Attribution, Settings, explain
 from effective_attention.attributions.perturbations import blank_id
 from effective_attention.attributions.ranking import bootstrap, spearman
-from effective_attention.attributions.request import Asked
+from effective_attention.attributions.request import AttributionRequest
 from effective_attention.data.annotation.tagging import ROLES
 from effective_attention.errors import UserError
 from effective_attention.graphs.conventions import RESIDUAL
@@ -125,25 +125,27 @@ class Faithfulness(Analysis):
         trace = _only(trace, chosen)
         words = (of_kind(trace, "word") | of_kind(trace, "punctuation")) & trace.mask
         ranked = trace.mask if self.delimiters else words
-        asked = Asked(trace, _target(trace))
-        explanations = list(explain(asked, ranked, self.settings))
-        self.seconds += torch.tensor([explanation.seconds for explanation in explanations], device=self.seconds.device)
-        found = {**_ranked(trace, explanations, ranked), **self._erased(asked, explanations, words)}
+        request = AttributionRequest(trace, _target(trace))
+        attributions = list(explain(request, ranked, self.settings))
+        self.seconds += torch.tensor([attribution.seconds for attribution in attributions], device=self.seconds.device)
+        found = {**_ranked(trace, attributions, ranked), **self._erased(request, attributions, words)}
         slots = (self.used.cumsum(dim=0) - 1)[trace.inputs["index"].cpu()].to(self.values.device)
         self.values[slots] = torch.stack([found[column] for column in self.columns], dim=-1).to(self.values)
         self.filled[slots] = 1
 
-    def _erased(self, asked: Asked, explanations: list[Explanation], words: Tensor) -> dict[Column, Tensor]:
+    def _erased(
+        self, request: AttributionRequest, attributions: list[Attribution], words: Tensor
+    ) -> dict[Column, Tensor]:
         scores = torch.stack(
-            [explanation.scores[:, -1].double() for explanation in explanations]
+            [attribution.scores[:, -1].double() for attribution in attributions]
         )  # (method, batch, key)
         unknown = self.settings.unknown
-        both = erasure(asked, scores, ~words, shares=self.shares, how=self.erase, unk_id=unknown)  # type: ignore[arg-type]
+        both = erasure(request, scores, ~words, shares=self.shares, how=self.erase, unk_id=unknown)  # type: ignore[arg-type]
         found = {}
-        for number, explanation in enumerate(explanations):
-            layer = None if explanation.attention is None else self.context.layers - 1
+        for number, attribution in enumerate(attributions):
+            layer = None if attribution.attention is None else self.context.layers - 1
             for measure, values in zip(ERASED, both, strict=True):
-                found[Column(explanation.attention, explanation.method, layer, measure)] = values[number]
+                found[Column(attribution.attention, attribution.method, layer, measure)] = values[number]
         return found
 
     def compute(self) -> pd.DataFrame:
@@ -195,17 +197,17 @@ def _columns(layers: int) -> list[Column]:
     return found
 
 
-def _ranked(trace: Trace, explanations: list[Explanation], chosen: Bool[Tensor, "batch key"]) -> dict[Column, Tensor]:
+def _ranked(trace: Trace, attributions: list[Attribution], chosen: Bool[Tensor, "batch key"]) -> dict[Column, Tensor]:
     """The measures that compare rankings, (batch,) each."""
     by_name = {
-        explanation.method: explanation.scores[:, 0].abs()
-        for explanation in explanations
-        if explanation.attention is None
+        attribution.method: attribution.scores[:, 0].abs()
+        for attribution in attributions
+        if attribution.attention is None
     }
     role = trace.tokens.get("role", torch.zeros_like(trace.inputs["input_ids"]))
     found = {}
-    for explanation in explanations:
-        scores = explanation.scores.abs().double()  # (batch, layer, key)
+    for attribution in attributions:
+        scores = attribution.scores.abs().double()  # (batch, layer, key)
         measured = {
             measure: spearman(scores, by_name[reference].double()[:, None], chosen[:, None])
             for measure, reference in _REFERENCE.items()
@@ -213,8 +215,8 @@ def _ranked(trace: Trace, explanations: list[Explanation], chosen: Bool[Tensor, 
         measured["subject_first"] = subject_first(scores, role)
         for measure, values in measured.items():
             for layer in range(values.shape[1]):
-                place = None if explanation.attention is None else layer
-                found[Column(explanation.attention, explanation.method, place, measure)] = values[:, layer]
+                place = None if attribution.attention is None else layer
+                found[Column(attribution.attention, attribution.method, place, measure)] = values[:, layer]
     return found
 
 

@@ -7,8 +7,8 @@
 - ``erasure``: no explanation but the test of one: comprehensiveness and sufficiency, DeYoung et al. (2020); a forward
   pass for every distinct shortened text.
 
-Attention rollout and flow read the attention alone and are at home in ``analyses``. What is explained is an
-``asked.Asked``: a traced batch and the class of each example that is asked about. Every method works on any
+Attention rollout and flow read the attention alone and are at home in ``analyses``. What is attributed is an
+``request.AttributionRequest``: a traced batch and the target of each example. Every method works on any
 transformers model that calls its attention through the ``AttentionInterface``, and leaves it as it was: mode,
 parameters and their gradients, hooks, attention implementation, random state. Scores of tokens are (batch, key),
 exactly 0 on padding.

@@ -1,8 +1,8 @@
 """How much would the output change if a token's embedding, or an attention weight, changed a little?
 
 Abnar & Zuidema (2020) compare attention with input gradients (F5) and name attention weighted by gradients as future
-work (F10). All three methods read the one backward pass of ``Asked.gradients``; the output is the class's log-odds (see
-``asked``).
+work (F10). All methods here read the one backward pass of ``AttributionRequest.gradients``; the output is the target's
+log-odds (see ``request``).
 
 - ``input_gradients``: the L2 norm of the gradient at a token's embedding. The paper does not say which norm it takes.
 - ``gradient_times_input``: gradient x embedding, summed over the embedding's width. Signed: positive where the
@@ -20,29 +20,31 @@ from jaxtyping import Float
 from torch import Tensor
 
 from effective_attention.attention.trace import Part
-from effective_attention.attributions.request import Asked
+from effective_attention.attributions.request import AttributionRequest
 
 
-def input_gradients(asked: Asked) -> Float[Tensor, "batch key"]:
+def input_gradients(request: AttributionRequest) -> Float[Tensor, "batch key"]:
     """Norm of the gradient at each token's embedding; at least 0, and 0 on padding."""
-    return _on_tokens(asked.gradients.embedding.norm(dim=-1), asked)
+    return _on_tokens(request.gradients.embedding.norm(dim=-1), request)
 
 
-def gradient_times_input(asked: Asked) -> Float[Tensor, "batch key"]:
+def gradient_times_input(request: AttributionRequest) -> Float[Tensor, "batch key"]:
     """Gradient times embedding; signed, and 0 on padding."""
-    found = asked.gradients
-    return _on_tokens((found.embedding * found.embeddings).sum(dim=-1), asked)
+    found = request.gradients
+    return _on_tokens((found.embedding * found.embeddings).sum(dim=-1), request)
 
 
-def gradient_weighted(asked: Asked, attention: Part = "standard") -> Float[Tensor, "batch layer query key"]:
+def gradient_weighted(
+    request: AttributionRequest, attention: Part = "standard"
+) -> Float[Tensor, "batch layer query key"]:
     """Mean over heads of the positive part of weight times gradient; not normalised, 0 on padding."""
     graphs = [
         (layer.part(attention) * gradient).clamp_min(0).mean(dim=1)
-        for layer, gradient in zip(asked.trace.layers, asked.gradients.attention, strict=True)
+        for layer, gradient in zip(request.trace.layers, request.gradients.attention, strict=True)
     ]
-    mask = asked.trace.mask
+    mask = request.trace.mask
     return torch.stack(graphs, dim=1).masked_fill(~(mask[:, None, :, None] & mask[:, None, None, :]), 0)
 
 
-def _on_tokens(scores: Tensor, asked: Asked) -> Tensor:
-    return scores.masked_fill(~asked.trace.mask, 0)
+def _on_tokens(scores: Tensor, request: AttributionRequest) -> Tensor:
+    return scores.masked_fill(~request.trace.mask, 0)

@@ -22,7 +22,7 @@ from effective_attention.attributions.blank_out import blank_out
 from effective_attention.attributions.gradients import gradient_times_input, gradient_weighted, input_gradients
 from effective_attention.attributions.integrated_gradients import STEPS, integrated_gradients
 from effective_attention.attributions.norms import norm_weights
-from effective_attention.attributions.request import Asked
+from effective_attention.attributions.request import AttributionRequest
 from effective_attention.graphs.conventions import RESIDUAL, Convention, signed_to_weights, trace_graph
 from effective_attention.graphs.flow import flows
 from effective_attention.graphs.rollout import attention_rollout
@@ -57,7 +57,7 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class Explanation:
+class Attribution:
     """What one method says of a batch.
 
     Attributes:
@@ -73,33 +73,35 @@ class Explanation:
     seconds: float
 
 
-def explain(asked: Asked, words: Bool[Tensor, "batch key"], settings: Settings) -> Iterator[Explanation]:
+def explain(request: AttributionRequest, words: Bool[Tensor, "batch key"], settings: Settings) -> Iterator[Attribution]:
     """All methods in turn. ``words``: the tokens that may be blanked, so neither padding nor delimiters."""
-    _, backward = _timed(asked, lambda: asked.gradients)  # kept for the next who asks, so each is charged with it
+    _, backward = _timed(request, lambda: request.gradients)  # kept for the next who asks, so each is charged with it
     for part in ATTENTIONS:
-        yield from _from_attention(asked, part, backward, settings)
+        yield from _from_attention(request, part, backward, settings)
     methods: tuple[tuple[str, float, Callable[[], Tensor]], ...] = (
-        ("input_gradient", backward, lambda: input_gradients(asked)),
-        ("gradient_x_input", backward, lambda: gradient_times_input(asked)),
+        ("input_gradient", backward, lambda: input_gradients(request)),
+        ("gradient_x_input", backward, lambda: gradient_times_input(request)),
         (
             "integrated_gradients",
             0,
-            lambda: integrated_gradients(asked, ~words, settings.unknown, steps=settings.steps),
+            lambda: integrated_gradients(request, ~words, settings.unknown, steps=settings.steps),
         ),
-        ("blank_out", 0, lambda: blank_out(asked, ~words, settings.unknown)),
-        ("random", 0, lambda: _random(asked, settings.seed)),
+        ("blank_out", 0, lambda: blank_out(request, ~words, settings.unknown)),
+        ("random", 0, lambda: _random(request, settings.seed)),
     )
     for name, before, compute in methods:
-        scores, seconds = _timed(asked, compute)
-        yield Explanation(name, None, scores[:, None], before + seconds)
+        scores, seconds = _timed(request, compute)
+        yield Attribution(name, None, scores[:, None], before + seconds)
 
 
-def _from_attention(asked: Asked, part: Part, backward: float, settings: Settings) -> Iterator[Explanation]:
-    row, residual, trace = settings.row, settings.residual, asked.trace
-    _, split = _timed(asked, lambda: [layer.part(part) for layer in trace.layers])
-    graph, mean = _timed(asked, lambda: trace_graph(trace, part, settings.convention))
-    weighted, product = _timed(asked, lambda: gradient_weighted(asked, part).double())
-    norms, norm = _timed(asked, lambda: norm_weights(trace, part).per_layer.double())
+def _from_attention(
+    request: AttributionRequest, part: Part, backward: float, settings: Settings
+) -> Iterator[Attribution]:
+    row, residual, trace = settings.row, settings.residual, request.trace
+    _, split = _timed(request, lambda: [layer.part(part) for layer in trace.layers])
+    graph, mean = _timed(request, lambda: trace_graph(trace, part, settings.convention))
+    weighted, product = _timed(request, lambda: gradient_weighted(request, part).double())
+    norms, norm = _timed(request, lambda: norm_weights(trace, part).per_layer.double())
     methods: tuple[tuple[str, float, Callable[[], Tensor]], ...] = (
         ("raw", mean, lambda: graph[:, :, row]),
         ("rollout", mean, lambda: attention_rollout(graph, residual=residual)[:, :, row]),
@@ -110,8 +112,8 @@ def _from_attention(asked: Asked, part: Part, backward: float, settings: Setting
         ("norm_rollout", norm, lambda: _rolled_out(norms, residual)[:, :, row]),
     )
     for name, before, compute in methods:
-        scores, seconds = _timed(asked, compute)
-        yield Explanation(name, part, scores, split + before + seconds)
+        scores, seconds = _timed(request, compute)
+        yield Attribution(name, part, scores, split + before + seconds)
 
 
 def _rolled_out(weights: Tensor, residual: float) -> Tensor:
@@ -119,18 +121,18 @@ def _rolled_out(weights: Tensor, residual: float) -> Tensor:
     return attention_rollout(signed_to_weights(weights, "positive"), residual=residual)
 
 
-def _random(asked: Asked, seed: int) -> Tensor:
+def _random(request: AttributionRequest, seed: int) -> Tensor:
     """Scores that depend on the example and the seed alone, not on the batch it comes in: what guessing would earn."""
-    mask = asked.trace.mask.cpu()
+    mask = request.trace.mask.cpu()
     scores = torch.zeros(mask.shape, dtype=torch.float64)
-    for place, index in enumerate(asked.trace.inputs["index"].tolist()):
+    for place, index in enumerate(request.trace.inputs["index"].tolist()):
         generator = torch.Generator().manual_seed(seed * 1_000_003 + index)
         scores[place, mask[place]] = torch.rand(int(mask[place].sum()), generator=generator, dtype=torch.float64)
-    return scores.to(asked.trace.mask.device)
+    return scores.to(request.trace.mask.device)
 
 
-def _timed(asked: Asked, compute: Callable[[], Result]) -> tuple[Result, float]:
-    device = asked.trace.mask.device
+def _timed(request: AttributionRequest, compute: Callable[[], Result]) -> tuple[Result, float]:
+    device = request.trace.mask.device
     _wait(device)
     start = time.perf_counter()
     result = compute()
