@@ -21,7 +21,7 @@ how many were in. ``milliseconds`` an example come on top of the forward pass.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, get_args
 
 import pandas as pd
@@ -33,17 +33,16 @@ from effective_attention.analyses.attention_graph import check_graph_options
 from effective_attention.analyses.common.base import Analysis, Context, check_limit, in_sample, sample, whole
 from effective_attention.analyses.common.tokens import of_kind
 from effective_attention.attention.trace import Layer, Trace
-from effective_attention.attention.variants import ATTENTIONS
+from effective_attention.attributions.attribute import Attribution, attribute, runs
 from effective_attention.attributions.erasure import SHARES, How, erasure
-from effective_attention.attributions.integrated_gradients import STEPS
-from effective_attention.attributions.methods import ATTENTION_METHODS, TOKEN_METHODS, Attribution, Settings, explain
 from effective_attention.attributions.perturbations import blank_id
 from effective_attention.attributions.ranking import bootstrap, spearman
+from effective_attention.attributions.registry import ALL, Method, choose, registered
 from effective_attention.attributions.request import AttributionRequest
+from effective_attention.attributions.shared_work import STEPS, Settings
 from effective_attention.data.annotation.tagging import ROLES
 from effective_attention.errors import UserError
 from effective_attention.graphs.conventions import RESIDUAL
-from effective_attention.graphs.flow import flows
 
 SUBJECT, ATTRACTOR = ROLES.index("subject"), ROLES.index("attractor")
 RANKED = ("spearman_blank_out", "spearman_gradients", "subject_first")
@@ -63,7 +62,7 @@ class Column(NamedTuple):
 def subject_first(
     scores: Float[Tensor, "batch layer key"], role: Int[Tensor, "batch key"]
 ) -> Float[Tensor, "batch layer"]:
-    """1 where the subject's best sub-token outranks every attractor's, else 0; NaN where the example lacks one of them."""
+    """Tell (1 or 0) whether the subject's best sub-token outranks every attractor's; NaN where there is none of either."""
     best = [torch.where((role == which)[:, None], scores, -torch.inf).amax(dim=-1) for which in (SUBJECT, ATTRACTOR)]
     there = torch.isfinite(best[0]) & torch.isfinite(best[1])
     return torch.where(there, (best[0] > best[1]).double(), torch.nan)
@@ -82,6 +81,8 @@ class Faithfulness(Analysis):
         shares: Of the tokens that are erased.
         erase: ``delete`` tokens, as ERASER does, or ``blank`` them.
         delimiters: Rank [CLS] and [SEP] too. They are never erased.
+        methods: ``all`` that are registered, or a list of names, whose order is that of the results; ``module:name``
+            imports the module first, so that it can register a method of its own.
     """
 
     needs_labels = True
@@ -98,6 +99,7 @@ class Faithfulness(Analysis):
         shares: Sequence[float] = SHARES,
         erase: str = "delete",
         delimiters: bool = False,
+        methods: str | Sequence[str] = ALL,
     ) -> None:
         super().__init__(context)
         check_limit("analysis.faithfulness.limit", limit)
@@ -106,10 +108,13 @@ class Faithfulness(Analysis):
         self.settings = Settings(blank_id(context.tokenizer), row, residual, convention, steps, context.seed)  # type: ignore[arg-type]
         self.shares, self.erase, self.delimiters = tuple(shares), erase, delimiters
         self.used = sample(context, limit)
-        self.columns = list(_columns(context.layers))
+        self.methods = choose(methods, "analysis.faithfulness.methods")
+        self.references = _references(self.methods)
+        self.league = [(attention, method.name) for method, attention in runs(self.methods)]
+        self.columns = _columns(self.league, context.layers)
         self.add_sum("values", int(self.used.sum()), len(self.columns))
         self.add_sum("filled", int(self.used.sum()))
-        self.add_sum("seconds", len(_league()))
+        self.add_sum("seconds", len(self.league))
 
     def wants(self, indices: Sequence[int]) -> bool:
         return bool(self.used[list(indices)].any())
@@ -118,17 +123,15 @@ class Faithfulness(Analysis):
         chosen = in_sample(self.used, trace)
         if not bool(chosen.any()):
             return
-        if not bool(self.filled.any()):
-            flows(
-                torch.ones(1, self.context.layers, 2, 2) / 2, torch.ones(1, 2, dtype=torch.bool)
-            )  # compiled before it is timed
         trace = _only(trace, chosen)
         words = (of_kind(trace, "word") | of_kind(trace, "punctuation")) & trace.mask
         ranked = trace.mask if self.delimiters else words
         request = AttributionRequest(trace, _target(trace))
-        attributions = list(explain(request, ranked, self.settings))
+        every = list(attribute(request, ranked, self.settings, [*self.methods, *self.references]))
+        attributions = every[: len(self.league)]
         self.seconds += torch.tensor([attribution.seconds for attribution in attributions], device=self.seconds.device)
-        found = {**_ranked(trace, attributions, ranked), **self._erased(request, attributions, words)}
+        references = {one.method: one.scores for one in every if one.method in _REFERENCE.values()}
+        found = {**_ranked(trace, attributions, references, ranked), **self._erased(request, attributions, words)}
         slots = (self.used.cumsum(dim=0) - 1)[trace.inputs["index"].cpu()].to(self.values.device)
         self.values[slots] = torch.stack([found[column] for column in self.columns], dim=-1).to(self.values)
         self.filled[slots] = 1
@@ -171,7 +174,7 @@ class Faithfulness(Analysis):
                 "measure": "milliseconds",
                 "value": 1000 * float(spent),
             }
-            for (attention, method), spent in zip(_league(), (self.seconds / max(examples, 1)).tolist(), strict=True)
+            for (attention, method), spent in zip(self.league, (self.seconds / max(examples, 1)).tolist(), strict=True)
         ]
         return pd.DataFrame(rows).assign(std=float("nan"), low=float("nan"), high=float("nan"), count=examples)
 
@@ -179,17 +182,15 @@ class Faithfulness(Analysis):
 # --- which numbers there are ---
 
 
-def _league() -> list[tuple[str | None, str]]:
-    """(attention, method) in the order in which ``explain`` gives them."""
-    return [
-        *((attention, method) for attention in ATTENTIONS for method in ATTENTION_METHODS),
-        *((None, m) for m in TOKEN_METHODS),
-    ]
+def _references(methods: Sequence[Method]) -> list[Method]:
+    """Find the methods that others are compared with and that are not chosen themselves: computed, but without rows."""
+    chosen = {method.name for method in methods}
+    return [method for method in registered() if method.name in {*_REFERENCE.values()} - chosen]
 
 
-def _columns(layers: int) -> list[Column]:
+def _columns(league: Sequence[tuple[str | None, str]], layers: int) -> list[Column]:
     found = []
-    for attention, method in _league():
+    for attention, method in league:
         every: list[int | None] = [None] if attention is None else list(range(layers))
         ranked = [measure for measure in RANKED if _REFERENCE.get(measure) != method]  # nothing is compared with itself
         found += [Column(attention, method, layer, measure) for measure in ranked for layer in every]
@@ -197,19 +198,19 @@ def _columns(layers: int) -> list[Column]:
     return found
 
 
-def _ranked(trace: Trace, attributions: list[Attribution], chosen: Bool[Tensor, "batch key"]) -> dict[Column, Tensor]:
+def _ranked(
+    trace: Trace,
+    attributions: Sequence[Attribution],
+    references: Mapping[str, Float[Tensor, "batch 1 key"]],
+    chosen: Bool[Tensor, "batch key"],
+) -> dict[Column, Tensor]:
     """The measures that compare rankings, (batch,) each."""
-    by_name = {
-        attribution.method: attribution.scores[:, 0].abs()
-        for attribution in attributions
-        if attribution.attention is None
-    }
     role = trace.tokens.get("role", torch.zeros_like(trace.inputs["input_ids"]))
     found = {}
     for attribution in attributions:
         scores = attribution.scores.abs().double()  # (batch, layer, key)
         measured = {
-            measure: spearman(scores, by_name[reference].double()[:, None], chosen[:, None])
+            measure: spearman(scores, references[reference].abs().double(), chosen[:, None])
             for measure, reference in _REFERENCE.items()
         }
         measured["subject_first"] = subject_first(scores, role)
@@ -224,7 +225,7 @@ def _ranked(trace: Trace, attributions: list[Attribution], chosen: Bool[Tensor, 
 
 
 def _only(trace: Trace, chosen: Bool[Tensor, batch]) -> Trace:
-    """Some examples of a traced batch; what other analyses made of it is not kept, so that the cost of a method is all of it."""
+    """Take some examples of a traced batch, without what other analyses made of it: a method's cost is all of it."""
     layers = []
     for layer in trace.layers:
         visible = layer.visible

@@ -14,7 +14,14 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from effective_attention.attributions.perturbations import ROWS, PerturbedTexts, candidates, probabilities
+from effective_attention.attributions.registry import register
 from effective_attention.attributions.request import AttributionRequest
+from effective_attention.attributions.shared_work import SharedWork
+
+
+@register("blank_out", title="blank-out", summary="probability lost when a token alone is blanked")
+def _method(work: SharedWork) -> Float[Tensor, "batch key"]:
+    return blank_out(work.request, ~work.words, work.settings.unknown)
 
 
 def blank_out(

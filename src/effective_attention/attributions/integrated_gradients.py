@@ -12,6 +12,8 @@ tokens and padding keep their own and score 0; positions, token types and the ma
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -19,9 +21,24 @@ from torch import Tensor
 from effective_attention.attention.rerun import autograd_on, model_inputs
 from effective_attention.attention.trace import evaluation_mode
 from effective_attention.attributions.perturbations import ROWS, candidates
+from effective_attention.attributions.registry import register
 from effective_attention.attributions.request import AttributionRequest
+from effective_attention.attributions.shared_work import STEPS, SharedWork
 
-STEPS = 32
+
+def import_captum() -> None:
+    """Import captum, which takes a second and so waits until it is needed."""
+    import_module("captum.attr")
+
+
+@register(
+    "integrated_gradients",
+    title="integrated gradients",
+    summary="gradients on the way from a baseline without words",
+    prepare=import_captum,
+)
+def _method(work: SharedWork) -> Float[Tensor, "batch key"]:
+    return integrated_gradients(work.request, ~work.words, work.settings.unknown, steps=work.settings.steps)
 
 
 def integrated_gradients(
@@ -41,7 +58,6 @@ def integrated_gradients(
         steps: Points of the quadrature.
         rows: At most so many texts run together, but at least the batch.
     """
-    # a second to import, so not before it is needed
     from captum.attr import LayerIntegratedGradients  # type: ignore[import-untyped, unused-ignore]
 
     if steps < 1:

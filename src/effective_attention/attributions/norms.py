@@ -25,6 +25,41 @@ from transformers.pytorch_utils import Conv1D
 
 from effective_attention.attention.rerun import Call, check_watched, model_inputs, watching
 from effective_attention.attention.trace import Part, Trace
+from effective_attention.attributions.registry import register
+from effective_attention.attributions.rollout import rolled_out
+from effective_attention.attributions.shared_work import SharedWork
+
+
+@register(
+    "norm",
+    title="norm of the output",
+    summary="length of the vector a token brings, heads summed",
+    reads_attention=True,
+    needs=["norms"],
+)
+def norm(work: SharedWork, attention: Part) -> Float[Tensor, "batch layer key"]:
+    """Read the row of the layers' norms."""
+    return work.row(_norms(work, attention))
+
+
+@register(
+    "norm_rollout",
+    title="rollout of norms",
+    summary="norms of all layers below, as shares, multiplied",
+    reads_attention=True,
+    needs=["norms"],
+)
+def norm_rollout(work: SharedWork, attention: Part) -> Float[Tensor, "batch layer key"]:
+    """Read the row of the rollout of the layers' norms."""
+    return rolled_out(work, _norms(work, attention))
+
+
+def _norms(work: SharedWork, attention: Part) -> Float[Tensor, "batch layer query key"]:
+    def compute() -> Tensor:
+        work.weights(attention)  # kept by the trace, where the norms find it
+        return norm_weights(work.trace, attention).per_layer.double()
+
+    return work.shared("norms", attention, compute)
 
 
 @dataclass(frozen=True, eq=False)
