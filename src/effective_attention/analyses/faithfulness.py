@@ -62,7 +62,7 @@ class Column(NamedTuple):
 def subject_first(
     scores: Float[Tensor, "batch layer key"], role: Int[Tensor, "batch key"]
 ) -> Float[Tensor, "batch layer"]:
-    """Tell (1 or 0) whether the subject's best sub-token outranks every attractor's; NaN where there is none of either."""
+    """Tell (1 or 0) whether the subject's best sub-token outranks every attractor's; NaN where one is missing."""
     best = [torch.where((role == which)[:, None], scores, -torch.inf).amax(dim=-1) for which in (SUBJECT, ATTRACTOR)]
     there = torch.isfinite(best[0]) & torch.isfinite(best[1])
     return torch.where(there, (best[0] > best[1]).double(), torch.nan)

@@ -70,7 +70,7 @@ def gradient_x_input(work: SharedWork) -> Float[Tensor, "batch key"]:
 
 
 def gradient_graph(work: SharedWork, attention: Part = "standard") -> Float[Tensor, "batch layer query key"]:
-    """Shared work ``gradient_graph``: the positive part of weight times gradient, averaged over heads, not normalised."""
+    """Shared work ``gradient_graph``: positive part of weight times gradient, averaged over heads, not normalised."""
 
     def compute() -> Tensor:
         graphs = [
