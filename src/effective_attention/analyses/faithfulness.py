@@ -21,7 +21,7 @@ how many were in, ``examples`` how many were asked. ``milliseconds`` an example 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, get_args
 
@@ -36,17 +36,16 @@ from effective_attention.analyses.common.options import check_graph_options, che
 from effective_attention.analyses.common.samples import in_sample, sample
 from effective_attention.analyses.common.tokens import of_kind
 from effective_attention.attention.trace import Layer, Trace
-from effective_attention.attention.variants import ATTENTIONS
+from effective_attention.attributions.attribute import Attribution, attribute, runs
 from effective_attention.attributions.erasure import SHARES, How, erasure
-from effective_attention.attributions.integrated_gradients import STEPS
-from effective_attention.attributions.methods import ATTENTION_METHODS, TOKEN_METHODS, Explanation, Settings, explain
 from effective_attention.attributions.perturbations import blank_id
 from effective_attention.attributions.ranking import bootstrap, spearman
-from effective_attention.attributions.request import Asked
+from effective_attention.attributions.registry import ALL, Method, choose, registered
+from effective_attention.attributions.request import AttributionRequest
+from effective_attention.attributions.shared_work import STEPS, Settings
 from effective_attention.data.annotation.tagging import ROLES
 from effective_attention.errors import UserError
 from effective_attention.graphs.conventions import RESIDUAL, Convention
-from effective_attention.graphs.flow import flows
 
 SUBJECT, ATTRACTOR = ROLES.index("subject"), ROLES.index("attractor")
 RANKED = ("spearman_blank_out", "spearman_gradients", "subject_first")
@@ -105,6 +104,8 @@ class Faithfulness(SplitAnalysis):
         shares: Of the tokens that are erased.
         erase: ``delete`` tokens, as ERASER does, or ``blank`` them.
         delimiters: Rank [CLS] and [SEP] too. They are never erased.
+        methods: ``all`` that are registered, or a list of names, whose order is that of the results; ``module:name``
+            imports the module first, so that it can register a method of its own.
     """
 
     schema = SCHEMA
@@ -122,6 +123,7 @@ class Faithfulness(SplitAnalysis):
         shares: Sequence[float] = SHARES,
         erase: str = "delete",
         delimiters: bool = False,
+        methods: str | Sequence[str] = ALL,
     ) -> None:
         super().__init__()
         check_limit("analysis.faithfulness.limit", limit)
@@ -134,6 +136,7 @@ class Faithfulness(SplitAnalysis):
         self.shares = tuple(shares)
         self.erase = erase
         self.delimiters = delimiters
+        self.methods = choose(methods, "analysis.faithfulness.methods")
 
     def setup(self, context: Context) -> Analysis:
         """Draw the sample, and make room for one number per example and column."""
@@ -148,10 +151,12 @@ class Faithfulness(SplitAnalysis):
             context.seed,
         )
         self.used = sample(context, self.limit)
-        self.columns = list(_columns(context.layers))
+        self.references = _references(self.methods)
+        self.league = [(attention, method.name) for method, attention in runs(self.methods)]
+        self.columns = _columns(self.league, context.layers)
         self.add_sum("values", int(self.used.sum()), len(self.columns))
         self.add_sum("filled", int(self.used.sum()))
-        self.add_sum("seconds", len(_league()))
+        self.add_sum("seconds", len(self.league))
         return self
 
     def wants(self, indices: Sequence[int]) -> bool:
@@ -161,32 +166,32 @@ class Faithfulness(SplitAnalysis):
         chosen = in_sample(self.used, trace)
         if not bool(chosen.any()):
             return
-        if not bool(self.filled.any()):
-            flows(
-                torch.ones(1, self.context.layers, 2, 2) / 2, torch.ones(1, 2, dtype=torch.bool)
-            )  # compiled before it is timed
         trace = _only(trace, chosen)
         words = (of_kind(trace, "word") | of_kind(trace, "punctuation")) & trace.mask
         ranked = trace.mask if self.delimiters else words
-        asked = Asked(trace, _target(trace))
-        explanations = list(explain(asked, ranked, self.settings))
-        self.seconds += torch.tensor([explanation.seconds for explanation in explanations], device=self.seconds.device)
-        found = {**_ranked(trace, explanations, ranked), **self._erased(asked, explanations, words)}
+        request = AttributionRequest(trace, _target(trace))
+        every = list(attribute(request, ranked, self.settings, [*self.methods, *self.references]))
+        attributions = every[: len(self.league)]
+        self.seconds += torch.tensor([attribution.seconds for attribution in attributions], device=self.seconds.device)
+        references = {one.method: one.scores for one in every if one.method in _REFERENCE.values()}
+        found = {**_ranked(trace, attributions, references, ranked), **self._erased(request, attributions, words)}
         slots = (self.used.cumsum(dim=0) - 1)[trace.inputs["index"].cpu()].to(self.values.device)
         self.values[slots] = torch.stack([found[column] for column in self.columns], dim=-1).to(self.values)
         self.filled[slots] = 1
 
-    def _erased(self, asked: Asked, explanations: list[Explanation], words: Tensor) -> dict[Column, Tensor]:
+    def _erased(
+        self, request: AttributionRequest, attributions: list[Attribution], words: Tensor
+    ) -> dict[Column, Tensor]:
         scores = torch.stack(
-            [explanation.scores[:, -1].double() for explanation in explanations]
+            [attribution.scores[:, -1].double() for attribution in attributions]
         )  # (method, batch, key)
         unknown = self.settings.unknown
-        both = erasure(asked, scores, ~words, shares=self.shares, how=self.erase, unk_id=unknown)  # type: ignore[arg-type]
+        both = erasure(request, scores, ~words, shares=self.shares, how=self.erase, unk_id=unknown)  # type: ignore[arg-type]
         found = {}
-        for number, explanation in enumerate(explanations):
-            layer = None if explanation.attention is None else self.context.layers - 1
+        for number, attribution in enumerate(attributions):
+            layer = None if attribution.attention is None else self.context.layers - 1
             for measure, values in zip(ERASED, both, strict=True):
-                found[Column(explanation.attention, explanation.method, layer, measure)] = values[number]
+                found[Column(attribution.attention, attribution.method, layer, measure)] = values[number]
         return found
 
     def compute(self) -> pd.DataFrame:
@@ -212,7 +217,7 @@ class Faithfulness(SplitAnalysis):
                 "measure": "milliseconds",
                 "value": 1000 * float(spent),
             }
-            for (attention, method), spent in zip(_league(), (self.seconds / max(examples, 1)).tolist(), strict=True)
+            for (attention, method), spent in zip(self.league, (self.seconds / max(examples, 1)).tolist(), strict=True)
         ]
         return pd.DataFrame(rows).assign(std=float("nan"), low=float("nan"), high=float("nan"), count=examples)
 
@@ -220,17 +225,15 @@ class Faithfulness(SplitAnalysis):
 # --- which numbers there are ---
 
 
-def _league() -> list[tuple[str | None, str]]:
-    """(attention, method) in the order in which ``explain`` gives them."""
-    return [
-        *((attention, method) for attention in ATTENTIONS for method in ATTENTION_METHODS),
-        *((None, m) for m in TOKEN_METHODS),
-    ]
+def _references(methods: Sequence[Method]) -> list[Method]:
+    """Find the methods that others are compared with and that are not chosen themselves: computed, but without rows."""
+    chosen = {method.name for method in methods}
+    return [method for method in registered() if method.name in {*_REFERENCE.values()} - chosen]
 
 
-def _columns(layers: int) -> list[Column]:
+def _columns(league: Sequence[tuple[str | None, str]], layers: int) -> list[Column]:
     found = []
-    for attention, method in _league():
+    for attention, method in league:
         every: list[int | None] = [None] if attention is None else list(range(layers))
         ranked = [measure for measure in RANKED if _REFERENCE.get(measure) != method]  # nothing is compared with itself
         found += [Column(attention, method, layer, measure) for measure in ranked for layer in every]
@@ -238,26 +241,26 @@ def _columns(layers: int) -> list[Column]:
     return found
 
 
-def _ranked(trace: Trace, explanations: list[Explanation], chosen: Bool[Tensor, "batch key"]) -> dict[Column, Tensor]:
+def _ranked(
+    trace: Trace,
+    attributions: Sequence[Attribution],
+    references: Mapping[str, Float[Tensor, "batch 1 key"]],
+    chosen: Bool[Tensor, "batch key"],
+) -> dict[Column, Tensor]:
     """Return the measures that compare rankings, (batch,) each."""
-    by_name = {
-        explanation.method: explanation.scores[:, 0].abs()
-        for explanation in explanations
-        if explanation.attention is None
-    }
     role = trace.tokens.get("role", torch.zeros_like(trace.inputs["input_ids"]))
     found = {}
-    for explanation in explanations:
-        scores = explanation.scores.abs().double()  # (batch, layer, key)
+    for attribution in attributions:
+        scores = attribution.scores.abs().double()  # (batch, layer, key)
         measured = {
-            measure: spearman(scores, by_name[reference].double()[:, None], chosen[:, None])
+            measure: spearman(scores, references[reference].abs().double(), chosen[:, None])
             for measure, reference in _REFERENCE.items()
         }
         measured["subject_first"] = subject_first(scores, role)
         for measure, values in measured.items():
             for layer in range(values.shape[1]):
-                place = None if explanation.attention is None else layer
-                found[Column(explanation.attention, explanation.method, place, measure)] = values[:, layer]
+                place = None if attribution.attention is None else layer
+                found[Column(attribution.attention, attribution.method, place, measure)] = values[:, layer]
     return found
 
 

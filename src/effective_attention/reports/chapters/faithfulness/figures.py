@@ -19,7 +19,6 @@ from effective_attention.reports.chapters.faithfulness.reductions import (
     CORRELATIONS,
     LAYERED,
     LEAGUE,
-    METHOD_TITLES,
     WITHOUT,
     league,
     method_title,
@@ -111,7 +110,7 @@ def faithfulness_layers(table: DataFrame) -> Figure:
             _paper(axis, panel.task, measure, method)
         line[0].set_ylabel(f"{one_line(panel.title)}\n{_MEASURE_TITLES[measure].removesuffix(' ↑')}")
     for axis, method in zip(axes[0], LAYERED, strict=True):
-        axis.set_title(METHOD_TITLES[method])
+        axis.set_title(method_title(method))
     for axis in axes[-1]:
         axis.set_xlabel("layer")
     _legend(figure, axes)
@@ -180,7 +179,7 @@ def _subject_lines(axes: Axes, table: DataFrame) -> None:
             mine = rows[(rows["method"] == method) & (rows["attention"] == kind)].groupby("layer")["value"].mean()
             axes.plot(mine.index, mine, color=COLOURS[kind], linewidth=1, **look)
     keys = [Line2D([], [], color="#444444", **look) for look in looks.values()]
-    titles = [METHOD_TITLES[name] for name in looks]
+    titles = [method_title(name) for name in looks]
     axes.legend(keys, titles, loc="upper center", ncols=3, handlelength=2.6, columnspacing=1)
     axes.set_ylim(-0.03, 1.2)
     axes.set_yticks([0, 0.25, 0.5, 0.75, 1])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pandas import DataFrame
 
+from effective_attention.attributions.registry import registered
+
 LAYERED = ("raw", "rollout", "flow")
 """The methods that the paper follows layer by layer."""
 CORRELATIONS = ("spearman_blank_out", "spearman_gradients")
@@ -11,26 +13,12 @@ LEAGUE = (*CORRELATIONS, "comprehensiveness", "sufficiency", "milliseconds")
 """The measures by which all methods are compared."""
 WITHOUT = "without"
 """Stands in the column ``attention`` for methods that do not read attention."""
-_TIMES = "\N{MULTIPLICATION SIGN}"
-METHOD_TITLES = {
-    "raw": "raw attention",
-    "rollout": "rollout",
-    "flow": "flow",
-    "gradient_attention": f"attention {_TIMES} gradient",
-    "gradient_rollout": f"rollout of att. {_TIMES} gradient",
-    "norm": "norm of the output",
-    "norm_rollout": "rollout of norms",
-    "input_gradient": "input gradient",
-    "gradient_x_input": f"gradient {_TIMES} input",
-    "integrated_gradients": "integrated gradients",
-    "blank_out": "blank-out",
-    "random": "random",
-}
 
 
 def method_title(method: str) -> str:
     """Return what a method is called in figures and tables; one that has no title keeps its name."""
-    return METHOD_TITLES.get(method, method)
+    titles = {known.name: known.title for known in registered()}
+    return titles.get(method, method)
 
 
 def league(table: DataFrame) -> DataFrame:

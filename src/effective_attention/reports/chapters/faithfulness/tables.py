@@ -10,7 +10,6 @@ from pandas import DataFrame
 from effective_attention.reports.chapters.faithfulness.reductions import (
     CORRELATIONS,
     LAYERED,
-    METHOD_TITLES,
     WITHOUT,
     league,
     method_title,
@@ -67,7 +66,7 @@ def correlations(table: DataFrame) -> Grid:
         for measure in CORRELATIONS:
             for method in LAYERED:
                 mine = panel.table[(panel.table["measure"] == measure) & (panel.table["method"] == method)]
-                front = [one_line(panel.title), _COLUMNS[measure], METHOD_TITLES[method]]
+                front = [one_line(panel.title), _COLUMNS[measure], method_title(method)]
                 rows += [[*front, *cells] for cells in _lines(mine, layers, panel.task, measure, method)]
     columns = ["task", "measure", "method", "attention", *(f"layer {layer}" for layer in layers)]
     return Grid("Correlation by layer, mean ± std over examples; the paper's Tables 1 to 3.", columns, rows, labels=4)
