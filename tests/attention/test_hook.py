@@ -1,0 +1,98 @@
+"""The one way into a model's attention: who handles a call, who counts it, and that nothing is left behind."""
+
+import threading
+
+import pytest
+import torch
+import transformers as hf
+
+from effective_attention.attention import hook
+from effective_attention.attention.hook import AttentionCall, Calls, attention_hook
+from effective_attention.attention.replacement import logits_with
+from effective_attention.attention.variants import ATTENTIONS, PARTS, TESTED, VARIANTS, variant_to_run
+
+
+@pytest.fixture
+def model():
+    torch.manual_seed(0)
+    config = hf.BertConfig(
+        vocab_size=30, hidden_size=16, num_hidden_layers=3, num_attention_heads=2, intermediate_size=16
+    )
+    return hf.BertForSequenceClassification(config).eval()
+
+
+IDS = torch.arange(1, 9)[None]
+
+
+def test_a_handler_is_handed_every_layers_call_in_order(model):
+    numbers = []
+
+    def note(call: AttentionCall):
+        numbers.append(call.number)
+        return call.eager()
+
+    with torch.no_grad(), attention_hook(model, note):
+        hooked = model(IDS).logits
+    assert numbers == [0, 1, 2]
+    with torch.no_grad():
+        torch.testing.assert_close(model(IDS).logits, hooked, atol=1e-6, rtol=1e-5)
+
+
+def test_a_part_of_the_model_can_be_run_alone(model):
+    calls = Calls()
+    with torch.no_grad(), attention_hook(model, AttentionCall.eager, counter=calls):
+        model.bert(IDS)
+    assert calls.calls == 3
+
+
+def test_any_thread_may_run_the_model(model):
+    calls = Calls()
+
+    def run():
+        with torch.no_grad():
+            model(IDS)
+
+    with attention_hook(model, AttentionCall.eager, counter=calls):
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+    assert calls.calls == 3
+
+
+def test_mode_implementation_and_hooks_are_restored_after_an_error(model):
+    model.train()
+    before = model.config._attn_implementation
+    with pytest.raises(RuntimeError, match="on purpose"), attention_hook(model, AttentionCall.eager, evaluation=True):
+        assert not model.training
+        raise RuntimeError("on purpose")
+    assert model.training
+    assert model.config._attn_implementation == before
+    assert not any(hook._HOOKS.get(module) for module in model.modules())
+    assert not model._forward_hooks
+    assert not model._forward_pre_hooks
+
+
+def test_a_model_that_keeps_our_function_without_a_hook_runs_its_own_attention(model):
+    with torch.no_grad():
+        expected = model(IDS).logits
+        model.set_attn_implementation("hooked_attention")
+        torch.testing.assert_close(model(IDS).logits, expected, atol=1e-6, rtol=1e-5)
+
+
+def test_other_weights_in_one_layer_change_the_answer_and_the_same_weights_do_not(model):
+    same = logits_with(model, {"input_ids": IDS}, lambda _call, weights: weights)
+    with torch.no_grad():
+        torch.testing.assert_close(model(IDS).logits, same, atol=1e-6, rtol=1e-5)
+    other = logits_with(
+        model, {"input_ids": IDS}, lambda call, weights: weights.flip(-1) if call.number == 1 else weights
+    )
+    assert (other - same).abs().max() > 1e-6
+
+
+def test_one_record_for_each_attention():
+    assert ATTENTIONS == ("standard", "effective")
+    assert PARTS == ("standard", "effective", "null")
+    assert TESTED == ("standard", "effective", "padded")
+    assert len({variant.colour for variant in VARIANTS.values()}) == len(VARIANTS)
+    with pytest.raises(ValueError, match="attention must be one of standard, effective, padded, got 'null'"):
+        variant_to_run("null")
