@@ -160,7 +160,7 @@ def test_a_task_without_labels() -> None:
 @pytest.mark.parametrize(("name", "source"), [("treebank", "sample"), ("treebank", "hub"), ("agreement", "hub")])
 def test_a_task_with_loaders_is_to_be_had_from_these_only(name: str, source: str) -> None:
     with pytest.raises(
-        UserError, match=f"^data={source}: task {name} is not to be had there; add .*data=local data.dir=<folder>$"
+        UserError, match=f"^data={source}: task {name} is not available there; add .*data=local data.dir=<folder>$"
     ):
         load_task(name).loader(source)
     assert load_task("mrpc").loader(source) is None

@@ -96,7 +96,7 @@ def test_a_broken_sentence_is_refused_or_left_out_and_counted(task: Any, tmp_pat
 @pytest.mark.parametrize("source", [SampleSource(), HubSource()])
 def test_other_sources_say_where_to_look(source: Any, task: Any) -> None:
     with pytest.raises(
-        UserError, match=f"^data={source.name}: task treebank is not to be had there; add data=local data.dir=<folder>$"
+        UserError, match=f"^data={source.name}: task treebank is not available there; add data=local data.dir=<folder>$"
     ):
         source.load(task, "test")
 
