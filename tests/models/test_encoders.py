@@ -141,7 +141,7 @@ def test_hub_revision_is_respected(hub_cache: Path, tiny_folder: Path) -> None:
 @pytest.mark.parametrize("name", ["somebody/some-bert", "no-such-bert", "two words", "/no/such/folder"])
 def test_unknown_or_unreachable_model(name: str, part: str, hub_cache: Path) -> None:
     encoder = PretrainedEncoder(name)
-    with pytest.raises(UserError, match=r"neither a folder nor to be had from the hub.*add model=minilm") as error:
+    with pytest.raises(UserError, match=r"neither a folder nor available on the hub.*add model=minilm") as error:
         encoder.tokenizer() if part == "tokenizer" else encoder.classifier(2)
     assert one_line(error)
     assert name in str(error.value)

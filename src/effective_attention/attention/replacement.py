@@ -17,7 +17,7 @@ ChangeWeights = Callable[[AttentionCall, Tensor], Tensor]
 
 @torch.no_grad()
 def logits_with(model: PreTrainedModel, inputs: Mapping[str, Tensor], change: ChangeWeights) -> Tensor:
-    """Return what the model answers when ``change`` has the last word on each layer's weights.
+    """Return the model's answer when ``change`` may replace each layer's weights.
 
     Args:
         model: One whose attention goes through the ``AttentionInterface``, as a traced one's does.
@@ -42,7 +42,7 @@ def replaced_logits(
     weights: Float[Tensor, "layer head query key"],
     replaced: Bool[Tensor, "layer head"],
 ) -> Tensor:
-    """Return what the model answers with given weights in the chosen heads.
+    """Return the model's answer with given weights in the chosen heads.
 
     Args:
         model: As for ``logits_with``.

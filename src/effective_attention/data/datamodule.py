@@ -1,4 +1,4 @@
-"""Lightning data module of a task: tokenised once, grouped by length, padded to the longest of the batch or a maximum."""
+"""Lightning data module of a task: tokenised once, grouped by length, padded to the batch's longest or a maximum."""
 
 from __future__ import annotations
 

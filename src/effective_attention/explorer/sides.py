@@ -1,4 +1,7 @@
-"""What is shown of one model and one text: tokens, prediction, and per layer the attention, its effective part, queries and keys.
+"""One side of the page: what is shown of one model and one text.
+
+These are tokens, the prediction, and per layer the attention, its effective part, queries and keys.
+
 
 A side is cut out of a ``Trace``: one of its examples, without padding.
 """
@@ -18,7 +21,10 @@ from effective_attention.attention.trace import Layer, Trace
 
 Array = NDArray[np.float64]
 Prediction = dict[str, Any]
-_SPACE, _NEWLINE, _TAB = "\u2581", "\u21b5", "\u21e5"  # marks that can be seen: ▁ ↵ ⇥
+# marks that can be seen
+_SPACE = "\u2581"  # ▁
+_NEWLINE = "\u21b5"  # ↵
+_TAB = "\u21e5"  # ⇥
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +70,7 @@ class Side:
 
     @property
     def causal(self) -> bool:
-        """Nobody looks ahead."""
+        """Tell whether no token looks at a later one."""
         return self.size > 1 and not any(np.triu(weights, 1).any() for weights in self.standard)
 
 
@@ -78,7 +84,7 @@ def side_of(
     neurons: bool = True,
     **facts: Any,
 ) -> Side:
-    """One example of a trace.
+    """Build a side from one example of a trace.
 
     Args:
         trace: Made by ``attention.trace.trace``.
@@ -117,8 +123,8 @@ def _check(layers: Sequence[Layer]) -> None:
         queries, keys = layer.attention.shape[-2:]
         if queries != keys:
             raise ValueError(
-                f"the explorer shows attention of a text to itself, and this model has attention of {queries} queries to {keys} "
-                f"keys; choose an encoder or a decoder alone"
+                f"the explorer shows attention of a text to itself, and this model has attention of {queries} queries "
+                f"to {keys} keys; choose an encoder or a decoder alone"
             )
     shapes = {(layer.attention.shape[1:], None if layer.query is None else layer.query.shape[1:]) for layer in layers}
     if len(shapes) > 1:
@@ -148,7 +154,10 @@ def _segments(trace: Trace, row: int, places: Tensor, tokenizer: Any) -> list[in
 
 
 def readable(ids: Sequence[int], tokenizer: Any) -> list[str]:
-    """The tokens' names. Byte-level vocabularies spell bytes with letters of their own: those become what they stand for.
+    """Return the names of the tokens in readable letters.
+
+    Byte-level vocabularies spell bytes with letters of their own: those become what they stand for.
+
 
     A space at the front becomes ``▁``, as other vocabularies have it; a token that holds only part of a letter stays as
     it is.
@@ -168,7 +177,7 @@ def _spelt_out(name: str, tokenizer: Any) -> str:
 
 
 def prediction_of(logits: Tensor, labels: Sequence[str], *, several: bool = False) -> Prediction | None:
-    """What one example's logits (outputs,) say.
+    """Return what one example's logits (outputs,) predict: a score, or the probability of each label.
 
     Args:
         logits: One: a score. More: one of each label.

@@ -1,7 +1,8 @@
 """What a chapter of the report is: everything that is said and shown of one analysis, in one place.
 
-A chapter is one module of ``reports.chapters`` (or a package, where it is long) that ends in ``CHAPTER = Chapter(...)``. The
-report, the figures, the numbers that loggers follow and the W&B workspace are all derived from the chapters.
+A chapter is one module of ``reports.chapters`` (or a package, where it is long) that ends in ``CHAPTER =
+Chapter(...)``. The report, the figures, the numbers that loggers follow and the W&B workspace are all derived from the
+chapters.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from effective_attention.reports.grid import Grid
 
 
 def has_rows(table: DataFrame) -> bool:
-    """Tell whether there is anything to draw."""
+    """Tell whether the table has rows to draw."""
     return len(table) > 0
 
 
@@ -62,7 +63,10 @@ class Scalars:
 
 @dataclass(frozen=True)
 class Piece:
-    """A stretch of text with one background: ``level`` from -LEVELS to LEVELS, 0 none. ``value`` is the exact weight."""
+    """A stretch of text with one background.
+
+    ``level`` goes from -LEVELS to LEVELS, 0 is no background; ``value`` is the exact weight.
+    """
 
     text: str
     level: int = 0
@@ -72,7 +76,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Highlighted:
-    """A text whose words have backgrounds, ready to be set."""
+    """A text whose words have backgrounds, ready for the page."""
 
     title: str
     pieces: list[Piece]

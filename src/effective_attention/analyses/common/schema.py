@@ -3,8 +3,9 @@
 Every analysis states its schema; the runner checks each table against it before anybody reads the table. Documentation
 (``docs/tables.md``) and the made-up tables of the tests are generated from it.
 
-A table may hold several blocks of rows, one for each thing that is measured (``alternative_attention`` has weights, distances and
-more in one table). A block says which columns are fixed, and which keys its rows have; other keys are missing there.
+A table may hold several blocks of rows, one for each thing that is measured (``alternative_attention`` has weights,
+distances and more in one table). A block says which columns are fixed, and which keys its rows have; other keys are
+missing there.
 """
 
 from __future__ import annotations

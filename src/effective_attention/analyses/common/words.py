@@ -58,7 +58,7 @@ class Arcs:
 
 
 def words_of(trace: Trace) -> BatchWords:
-    """Which tokens are which word's, from ``Trace.tokens``; always room for one word."""
+    """Find which tokens belong to which word, from ``Trace.tokens``; there is always room for one word."""
     word = trace.tokens["word"].masked_fill(~trace.mask, NOT_THERE)  # (batch, key)
     numbers = torch.arange(max(int(word.max()) + 1, 1), device=word.device)
     member = word[:, None] == numbers[:, None]  # (batch, word, key)
@@ -71,7 +71,7 @@ def words_of(trace: Trace) -> BatchWords:
 
 
 def arcs_of(words: BatchWords) -> Arcs:
-    """All arcs of a batch, example by example, in the order of the dependents."""
+    """List all arcs of a batch, example by example, in the order of the dependents."""
     own = torch.arange(words.head.shape[1], device=words.head.device)
     example, dependent = (words.there & (words.head >= 0) & (words.head != own)).nonzero(as_tuple=True)
     return Arcs(example, dependent, words.head[example, dependent], words.relation[example, dependent])
@@ -80,7 +80,9 @@ def arcs_of(words: BatchWords) -> Arcs:
 def word_attention(
     attention: Float[Tensor, "batch head query key"], member: Float[Tensor, "batch word key"]
 ) -> Float[Tensor, "batch head word other_word"]:
-    """From each word to each word. The naive equivalent: a loop over pairs of words, and one over their sub-tokens.
+    """Return the attention from each word to each word: mean over sub-tokens of the one, sum over those of the other.
+
+    The naive equivalent is a loop over pairs of words, and one over their sub-tokens.
 
     Args:
         attention: Between tokens, not negative.

@@ -9,9 +9,10 @@ train       ``linzen_filtered.tsv``  ``verb`` beside ``inflected_verb``        n
 ==========  =======================  ========================================  =====================================
 
 The input is the words before ``verb_idx``, which counts from 0, blanks between words, as ``subj_idx`` does (checked for
-The input is the words before ``verb_idx``, which counts from 0, blanks between words, as ``subj_idx`` does (checked for
 every row: the word there must be the verb, or its tag where a rare word was replaced by that). No file says where
 attractors stand.
+
+There is no training file of Linzen et al. here. All of ``linzen_filtered.tsv`` takes its place: the two forms of a verb
 tell which is singular (*is* | *are*, or the one with the *s*), except in 4 of its 7 489 rows, which are refused, or
 left out with ``data.skip_broken_rows=true``. It keeps rare words where the other two have tags, three in four of its
 verbs follow an attractor, and 22 of the 5 000 development and test sentences are in it too (compared word by word, a

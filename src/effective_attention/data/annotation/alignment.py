@@ -53,7 +53,7 @@ class Words:
 
 
 def join_words(texts: Sequence[TaggedText], relations: Mapping[str, int]) -> Words:
-    """Number the words of one or two texts from the first text through the second."""
+    """Join the words of one or two texts to one list, numbered from the first text through the second."""
     bounds = tuple(np.cumsum([0, *map(len, texts)]).tolist())
     return Words(
         start=tuple(chain.from_iterable(text.start for text in texts)),

@@ -44,7 +44,7 @@ _RULES: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Quantity:
-    """What the cells hold, in words; ``most`` ends the colour scale where the quantity has a natural end."""
+    """The name of what the cells hold; ``most`` ends the colour scale where the quantity has a natural end."""
 
     label: str
     most: float | None = None
@@ -53,14 +53,15 @@ class Quantity:
 def layered_heads(
     table: DataFrame, quantity: Quantity, references: Callable[[DataFrame], Mapping[str, float]] = lambda _: {}
 ) -> Figure:
-    """A row per task or setting: a heatmap for each attention, then the averages of both by layer.
+    """Draw a row per task or setting: a heatmap for each attention, then the averages of both by layer.
 
     Args:
         table: Columns ``attention``, ``layer``, ``head``, ``value``.
         quantity: How to name it.
         references: From a run's rows to what its values are to be compared with, by name.
     """
-    shown, kinds = panels(table), attentions(table)
+    shown = panels(table)
+    kinds = attentions(table)
     heads = table[table["attention"].isin(kinds)]
     limits = {"vmin": min(0.0, float(heads["value"].min())), "vmax": quantity.most or float(heads["value"].max())}
     ratios = [1.0] * len(kinds) + [0.8]
@@ -82,7 +83,7 @@ def _cells(axes: Axes, rows: DataFrame, limits: dict[str, float], *, left: bool)
 
 
 def _averages(axes: Axes, table: DataFrame, kinds: list[str], references: Mapping[str, float]) -> None:
-    """Lines that go down the layers, at the height of the heatmap's rows; what they are compared with, upright."""
+    """Draw lines down the layers, at the height of the heatmap's rows, and upright lines to compare them with."""
     for place, kind in enumerate(kinds):
         means = by_layer(table[table["attention"] == kind])
         rows = np.arange(len(means)) + 0.5  # the middle of the heatmap's cells
@@ -99,7 +100,7 @@ def _averages(axes: Axes, table: DataFrame, kinds: list[str], references: Mappin
 
 
 def _finish(figure: Figure, axes: NDArray[Any], mesh: QuadMesh, quantity: Quantity) -> None:
-    """Titles above, axes' names below, one range for all averages, one colour bar and one legend."""
+    """Add titles, axis names, one range for all averages, one colour bar and one legend."""
     kinds = [line.get_label() for line in axes[0, -1].lines]
     for axis, title in zip(axes[0], [*kinds[: axes.shape[1] - 1], "mean over heads"], strict=True):
         axis.set_title(f"{title} attention" if title in COLOURS else title)

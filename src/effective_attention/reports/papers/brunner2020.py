@@ -13,7 +13,7 @@ BRUNNER_RATES: MappingProxyType[tuple[str, str, str], MappingProxyType[int, floa
         ("mrpc", "mlp", "l2"): MappingProxyType({11: 0.82}),
     }
 )
-"""Share of tokens identified, by (task, map, distance) and layer, counted from 1 (§4.2, B.2); the rest is only drawn."""
+"""Share of tokens identified, by (task, map, distance) and layer, from 1 (§4.2, B.2); the rest is only drawn."""
 
 BRUNNER_RANDOM: MappingProxyType[str, float] = MappingProxyType({"mrpc": 0.017, "cola": 0.09, "mnli": 0.026})
 """Random guessing, 1 / mean length (Appendix D.1)."""
