@@ -102,7 +102,8 @@ def score(task: Task, predicted: Any, true: Any) -> dict[str, float]:
 
 @pytest.mark.parametrize("name", sorted(GLUE_METRICS))
 def test_metrics_agree_with_scikit_learn_and_scipy(name: str) -> None:
-    task, generator = load_task(name), np.random.default_rng(0)
+    task = load_task(name)
+    generator = np.random.default_rng(0)
     for _ in range(3):
         if task.is_regression:
             true = generator.uniform(0, 5, 60).round(1).astype(np.float32)  # rounded: ties matter to Spearman

@@ -20,7 +20,7 @@ def stacked(make: Make, analysis: str, *tasks: str, **options: Any) -> pd.DataFr
 
 
 def plots(figure: Figure) -> list[Any]:
-    """Its axes without colour bars."""
+    """List the figure's axes without colour bars."""
     return [axes for axes in figure.axes if axes.get_label() != "<colorbar>"]
 
 
@@ -43,5 +43,5 @@ def can_draw(name: str, table: pd.DataFrame) -> bool:
 
 
 def figures_of(analysis: str) -> list[str]:
-    """The names of an analysis' figures, in the order of its chapter."""
+    """List the names of an analysis' figures, in the order of its chapter."""
     return [drawing.name for chapter in CHAPTERS if chapter.analysis == analysis for drawing in chapter.figures]

@@ -51,8 +51,12 @@ def type_profile(random: np.random.Generator, layers: int, heads: int) -> Rows:
 def alternative(
     random: np.random.Generator, layers: int, heads: int, *, tokens: tuple[str, ...] = TOKENS, free: bool = True
 ) -> Rows:
-    """The head 1 of layer 0 is shown; ``free``: whether there is another map with the same output at all."""
-    size, empty = len(tokens), dict.fromkeys(("attention", "layer", "head", "query", "key", "query_token", "key_token"))
+    """Make up the rows of ``alternative_attention``, showing head 1 of layer 0.
+
+    ``free`` tells whether there is another map with the same output at all.
+    """
+    size = len(tokens)
+    empty = dict.fromkeys(("attention", "layer", "head", "query", "key", "query_token", "key_token"))
     rows: Rows = []
 
     def add(quantity: str, value: float, **where: Any) -> None:
@@ -79,7 +83,7 @@ def alternative(
 
 
 def _answers(add: Any) -> None:
-    """What the model says of the other map, and of as much weight moved at random."""
+    """Add what the model answers with the other map, and with as much weight moved at random."""
     for kind, change, output in (("alternative", 3.1e-6, 2e-7), ("control", 0.41, 0.7)):
         add("output_change", output, attention=kind, layer=0, head=1)
         for scope, scale in (("head", 0.1), ("all", 1.0)):
@@ -172,7 +176,7 @@ def frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def both_weights(make: Make, analysis: str, **options: Any) -> pd.DataFrame:
-    """Pretrained and finetuned, as a sweep over checkpoints leaves them."""
+    """Make a table of both pretrained and finetuned weights, as a sweep over checkpoints leaves it."""
     return pd.concat(
         [make(checkpoint=name, seed=len(name), **options)[analysis] for name in ("", "runs/x")], ignore_index=True
     )

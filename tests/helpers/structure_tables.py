@@ -11,23 +11,23 @@ import pandas as pd
 
 KINDS = ("standard", "effective")
 TAGS = {
-    "NOUN": 0.19, "PUNCT": 0.12, "VERB": 0.11, "PRON": 0.09, "ADP": 0.09, "DET": 0.08, "PROPN": 0.08, "ADJ": 0.07, "AUX": 0.06,
-    "ADV": 0.05, "CCONJ": 0.03, "PART": 0.02, "NUM": 0.01, "INTJ": 0.002,
+    "NOUN": 0.19, "PUNCT": 0.12, "VERB": 0.11, "PRON": 0.09, "ADP": 0.09, "DET": 0.08, "PROPN": 0.08, "ADJ": 0.07,
+    "AUX": 0.06, "ADV": 0.05, "CCONJ": 0.03, "PART": 0.02, "NUM": 0.01, "INTJ": 0.002,
 }  # fmt: skip
 RELATIONS = {
-    "punct": 3100, "case": 2100, "det": 1900, "nsubj": 1800, "advmod": 1200, "obj": 1100, "obl": 1000, "conj": 900, "amod": 900,
-    "aux": 800, "cc": 750, "nmod": 700, "mark": 650, "compound": 600, "cop": 500, "advcl": 400, "xcomp": 300, "nummod": 250,
-    "ccomp": 240, "acl": 230, "flat": 200, "appos": 120, "discourse": 60,
+    "punct": 3100, "case": 2100, "det": 1900, "nsubj": 1800, "advmod": 1200, "obj": 1100, "obl": 1000, "conj": 900,
+    "amod": 900, "aux": 800, "cc": 750, "nmod": 700, "mark": 650, "compound": 600, "cop": 500, "advcl": 400,
+    "xcomp": 300, "nummod": 250, "ccomp": 240, "acl": 230, "flat": 200, "appos": 120, "discourse": 60,
 }  # fmt: skip
 TEXT = [
-    "[CLS]", "the", "new", "anti", "##biotics", "cost", "$5", "in", "<script>alert(1)</script>", ",", "he", "said", ".", "[SEP]",
-    "a", "second", "sentence", "says", "much", "the", "same", "of", "these", "drugs", ".", "[SEP]",
+    "[CLS]", "the", "new", "anti", "##biotics", "cost", "$5", "in", "<script>alert(1)</script>", ",", "he", "said",
+    ".", "[SEP]", "a", "second", "sentence", "says", "much", "the", "same", "of", "these", "drugs", ".", "[SEP]",
 ]  # fmt: skip
 Rows = list[dict[str, Any]]
 
 
 def distance(random: np.random.Generator, layers: int, heads: int) -> Rows:
-    """Deeper layers look further; a few heads look at the neighbour."""
+    """Make up distances: deeper layers look further; a few heads look at the neighbour."""
     shared = {"even": 13.7, "count": 90_000, "special_tokens": False, "convention": "absolute"}
     return [
         {
@@ -79,7 +79,7 @@ def pos_attention(random: np.random.Generator, layers: int, heads: int) -> Rows:
 
 
 def alignment(random: np.random.Generator, layers: int, heads: int) -> Rows:
-    """Strongest in the middle layers; baselines for every relation, direction and statistic."""
+    """Make up alignment, strongest in the middle layers; baselines for every relation, direction and statistic."""
     rows: Rows = []
     asked = [("all", "either", "share")]
     asked += list(product(("all", *RELATIONS), ("to_head", "from_head"), ("share", "hits")))
@@ -125,7 +125,7 @@ def exemplars(random: np.random.Generator, layers: int, heads: int, *, tokens: l
 
 @cache
 def _bodies(task: str, seed: int, layers: int, heads: int) -> dict[str, pd.DataFrame]:
-    """Made once for a size: a large one has tens of thousands of rows."""
+    """Make the tables once for a size: a large one has tens of thousands of rows."""
     random = np.random.default_rng([seed, *task.encode()])
     makers = {
         "distance": distance, "entropy": entropy, "variability": variability, "pos_attention": pos_attention,
@@ -135,12 +135,12 @@ def _bodies(task: str, seed: int, layers: int, heads: int) -> dict[str, pd.DataF
 
 
 def structure_tables(front: dict[str, Any], seed: int, layers: int, heads: int) -> dict[str, pd.DataFrame]:
-    """All six, signed with the columns in front."""
+    """Return all six tables, with the columns in front."""
     return {name: signed(body, front) for name, body in _bodies(str(front["task"]), seed, layers, heads).items()}
 
 
 def signed(body: pd.DataFrame, front: dict[str, Any]) -> pd.DataFrame:
-    """As ``Inquiry`` does: what an analysis says of itself counts."""
+    """Put the run's columns in front, as ``PlannedAnalyses`` does; those the table has itself are kept."""
     columns = pd.DataFrame({"reading": "exact", **front}, index=body.index)
     own = [name for name in columns if name in body]
     return pd.concat([columns.assign(**body[own]), body.drop(columns=own)], axis=1)

@@ -1,4 +1,4 @@
-"""``evaluate`` on a treebank, with the pretrained encoder or a checkpoint of another task; ``train`` has nothing to learn."""
+"""``evaluate`` on a treebank, with the pretrained encoder or a checkpoint of another task; ``train`` refuses it."""
 
 import json
 from collections.abc import Callable

@@ -213,7 +213,7 @@ forms = st.text("aé'.-👍", min_size=1, max_size=5)
 def test_words_lie_where_they_were_written(
     words: Any, with_text: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Forms, blanks and heads at random, written out and read back."""
+    """Check random forms, blanks and heads, written out and read back."""
     heads = [number % (len(words) + 1) for _, _, number in words]
     heads = [0 if head == index else head for index, head in enumerate(heads, start=1)]
     rows = [
