@@ -5,16 +5,16 @@
 
 Error: |estimate - exact| / exact of the contributions c, averaged over blocks (layer, query, key). All blocks of 20
 texts would take hours, so the truth is made for random rows: in each text and layer one hidden token, whose exact
-contributions
-from all inputs come from one backward pass for each of its coordinates; another way than the estimate's, so that it
-checks the way too. The estimate is made along the most directions of the table; any k of them are k random orthonormal
-directions, so that fewer are tried on disjoint sets of the same passes. The stated error is the estimate's own standard
-error; its ratio to the true error (root mean squares) should be 1. What was found of a text is kept in --cache.
+contributions from all inputs come from one backward pass for each of its coordinates; another way than the estimate's,
+so that it checks the way too. The estimate is made along the most directions of the table; any k of them are k random
+orthonormal directions, so that fewer are tried on disjoint sets of the same passes. The stated error is the estimate's
+own standard error; its ratio to the true error (root mean squares) should be 1. What was found of a text is kept in
+--cache.
 
-Cost: the ways take turns in every round, on one text each round; a ratio is between times of the same round, and the
 Cost: the ways take turns in every round, on one text each round; a ratio is between times of the same round, and the
 table shows the median and the quartiles. The slow ways are timed on a random sample and scaled to all they would have
 to do:
+
 - naive reverse: one backward pass (`torch.autograd.grad`) for each coordinate of each layer's output.
 - batched reverse: the same, many coordinates at a time (`is_grads_batched`).
 - forward, exact: `width` directions at every position; scaled from as many passes as the estimate has.

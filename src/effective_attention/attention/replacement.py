@@ -21,7 +21,7 @@ def logits_with(model: PreTrainedModel, inputs: Mapping[str, Tensor], change: Ch
 
     Args:
         model: One whose attention goes through the ``AttentionInterface``, as a traced one's does.
-        inputs: Of the model; ``labels`` and ``index`` are not handed on.
+        inputs: The model's inputs; ``labels`` and ``index`` are not handed on.
         change: From a layer's call (its ``number`` is the layer's) and the model's own weights to those that count.
     """
 
@@ -45,10 +45,10 @@ def replaced_logits(
     """Return the model's answer with given weights in the chosen heads.
 
     Args:
-        model: As for ``logits_with``.
-        inputs: Of the model; every example gets the same weights.
+        model: Any model that ``logits_with`` takes.
+        inputs: The model's inputs; every example gets the same weights.
         weights: What to put in; what stands in heads that are not replaced does not matter.
-        replaced: Which heads.
+        replaced: The heads to replace.
     """
 
     def put_in(call: AttentionCall, own: Tensor) -> Tensor:

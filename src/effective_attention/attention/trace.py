@@ -126,9 +126,9 @@ class Trace:
     """A batch and what the model did with it.
 
     Attributes:
-        model: Who did it.
+        model: The model.
         inputs: What the model was given, and ``labels`` and ``index`` (the examples' places in the split) where known.
-        layers: From the first to the last.
+        layers: The attention of each layer, from the first to the last.
         hidden: Embeddings, then the output of each layer.
         logits: What the model answered.
         tokens: Facts about each token, each (batch, key), -1 on padding; see ``analyses.tokens``.

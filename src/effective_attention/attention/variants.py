@@ -66,9 +66,9 @@ class Variant:
     """One kind of attention.
 
     Attributes:
-        name: As configs, tables and dashboards have it.
-        meaning: In a few words.
-        colour: Of its lines and bars.
+        name: Its name in configs, tables and dashboards.
+        meaning: What it is, in a few words.
+        colour: Colour of its lines and bars.
         scale: Matplotlib's name of the colour map of its weights.
         function: How a model runs with it; None: it can only be looked at.
         part: What it is of a split attention matrix; None: it cannot be looked at in a trace.

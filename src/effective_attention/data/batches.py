@@ -112,7 +112,7 @@ def collate(
 
     Args:
         split: The examples.
-        indices: Which of them.
+        indices: The chosen examples.
         tokenizer: Names the padding token, and whether the model takes segments.
         width: Tokens to pad to; None: as many as the longest has.
         scores: Whether labels are numbers, not classes.
@@ -160,10 +160,10 @@ class TextBatches:
     """Batches of texts without Lightning.
 
     Attributes:
-        tokenizer: The model's.
+        tokenizer: The model's tokenizer.
         batch_size: Examples a batch.
         max_length: Longer inputs have been cut.
-        token_cache: As in ``Batches``.
+        token_cache: The folder for token ids and finished work; see ``Batches``.
         scores: Whether labels are numbers, not classes.
     """
 

@@ -38,9 +38,9 @@ class TextDataModule(LightningDataModule):
         padding: ``longest`` of the batch, or always to ``max_length`` as the paper does.
         split: The split to evaluate on; the task's first by default.
         limit_train: Use so many training examples, evenly spread over the split; None: all.
-        limit_eval: Likewise for evaluation.
+        limit_eval: Use so many evaluation examples, evenly spread over the split; None: all.
         num_workers: Processes that collate; 0 is fastest for short texts.
-        seed: Of the training order.
+        seed: Seed of the training order.
         token_cache: Where token ids are kept; None: a folder in the user's cache.
         max_positions: How many tokens the model can take; None: no limit.
     """

@@ -72,7 +72,7 @@ def explore(
         beside: To compare: another model with the same tokenizer (a second checkpoint, say), another text, or a pair of
             texts.
         labels: Names of what the model predicts; None: those of its config.
-        name: Of the model, or of the two models; None: from their configs.
+        name: Name of the model, or names of the two models; None: from their configs.
         neurons: Whether queries and keys go into the file, for the neuron view.
 
     Raises:
@@ -115,10 +115,10 @@ def trace_texts(
     """Trace a text or a pair; return the trace, and which of the texts each token belongs to (None if unknown).
 
     Args:
-        model: Who reads it.
+        model: The model that reads the text.
         tokenizer: The model's.
-        texts: One or two.
-        max_length: Of tokens; None: as many as the model can take.
+        texts: One or two texts.
+        max_length: Largest number of tokens; None: as many as the model can take.
         reading: ``padded`` pads to ``max_length``.
     """
     longest = max_length or longest_input(model, tokenizer)

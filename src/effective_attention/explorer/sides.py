@@ -32,19 +32,19 @@ class Side:
     """One model on one text.
 
     Attributes:
-        texts: One, or the two of a pair.
-        tokens: Readable names.
+        texts: The text, or the two of a pair.
+        tokens: Readable names of the tokens.
         special: Which of them the tokenizer added or knows as special.
         segments: Which of ``texts`` each belongs to, from 0.
-        standard: Per layer (head, query, key).
-        effective: Likewise.
-        ranks: Per layer, of each head's values.
+        standard: Standard attention per layer, (head, query, key).
+        effective: Effective attention per layer, (head, query, key).
+        ranks: The rank of each head's values, per layer.
         scaling: Per layer, the factor of query times key; None: not known.
-        query: Per layer (head, query, d_key); None: left out.
-        key: Likewise.
+        query: The queries per layer, (head, query, d_key); None: left out.
+        key: The keys per layer, (head, key, d_key); None: left out.
         prediction: ``{"kind": "class", "probabilities": [[label, probability] ...]}``, ``{"kind": "score", "score":
             ...}``, or None where the model predicts nothing, or nothing it has learnt.
-        model: Its name.
+        model: Name of the model.
         checkpoint: Where its weights come from; None: not from a checkpoint.
         name: What to call the side; empty where there is only one.
     """
@@ -90,9 +90,9 @@ def side_of(
         trace: Made by ``attention.trace.trace``.
         tokenizer: Names the tokens.
         texts: What was tokenised.
-        row: Which example of the batch.
+        row: The example's row in the batch.
         segments: Which text each token belongs to; None: as segment ids, or the separators between texts, tell.
-        neurons: Queries and keys too.
+        neurons: Whether to include queries and keys.
         facts: ``prediction``, ``model``, ``checkpoint`` and ``name`` of the side.
 
     Raises:
@@ -180,9 +180,9 @@ def prediction_of(logits: Tensor, labels: Sequence[str], *, several: bool = Fals
     """Return what one example's logits (outputs,) predict: a score, or the probability of each label.
 
     Args:
-        logits: One: a score. More: one of each label.
-        labels: Their names.
-        several: Labels do not exclude each other.
+        logits: A single one is a score; several are one for each label.
+        labels: Names of the labels.
+        several: Whether several labels may be right at once.
 
     >>> prediction_of(torch.tensor([0.0, 0.0]), ["no", "yes"])
     {'kind': 'class', 'probabilities': [['no', 0.5], ['yes', 0.5]]}

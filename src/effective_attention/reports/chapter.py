@@ -26,7 +26,7 @@ class Drawing:
     """A figure of a chapter.
 
     Attributes:
-        name: Of its files, ``figures/<name>.png`` and ``.svg``; no two figures of all chapters share one.
+        name: Name of its files, ``figures/<name>.png`` and ``.svg``; no two figures of all chapters share one.
         caption: What it shows, in a sentence or two.
         draw: From the analysis' table, of one run or of several, to the figure.
         condition: Whether the table holds what the figure shows; asked only of tables that have rows.
@@ -49,8 +49,8 @@ class Scalars:
     """The few numbers of a table that a dashboard follows.
 
     Attributes:
-        title: Of their panel.
-        unit: Of its vertical axis.
+        title: Title of their panel.
+        unit: Unit of its vertical axis.
         prefix: What their names begin with: ``<prefix>/<attention>/<rest>``.
         compute: From the analysis' table to the numbers by name.
     """
@@ -97,11 +97,11 @@ class Chapter:
 
     Attributes:
         analysis: Its name, which is that of its table and of its config.
-        title: Of the chapter.
+        title: Title of the chapter.
         source: Where the paper shows the same, such as ``Fig. 1``.
         text: What is asked, and how it is measured.
         paper_says: What the paper found; empty: nothing to compare with.
-        figures: In the order of the page.
+        figures: Its figures, in the order of the page.
         tables: From the analysis' table to small tables; those without rows are left out.
         across: From the tables of all analyses to one more small table; None: there is none.
         scalars: What loggers follow; None: nothing.

@@ -44,8 +44,8 @@ def write_report(path: Path, runs: Sequence[RunResults], *, figures: Path | None
     """Write the report over ``runs`` to ``path``, in one step.
 
     Args:
-        path: Where it goes.
-        runs: What it is over.
+        path: The file to write.
+        runs: The runs to report on.
         figures: The folder into which ``write_figures`` has drawn these runs' tables; None: drawn for the page alone.
 
     Raises:

@@ -31,8 +31,8 @@ class Run:
     """What both commands set up in the same way.
 
     Attributes:
-        folder: Where results go.
-        task: What is learnt.
+        folder: The folder that results go to.
+        task: The task to learn or to test on.
         encoder: Where the model comes from.
         datamodule: The examples.
         classifier: The model to train or test.

@@ -1,4 +1,4 @@
-"""Words meet sub-tokens where they should, whatever the tokenizer; the result is cached, and a broken cache is mended."""
+"""Words meet sub-tokens where they should, whatever the tokenizer; results are kept; a broken cache does no harm."""
 
 import logging
 import re

@@ -81,9 +81,9 @@ class Context:
     Attributes:
         layers: How many attention layers the model has.
         heads: How many heads a layer has.
-        width: Of the hidden states.
+        width: Width of the hidden states.
         split: The examples.
-        seed: For analyses that draw a sample.
+        seed: Seed of analyses that draw a sample.
         task: What the model was trained for; None where that does not matter.
         tokenizer: To name tokens.
         text: A text of the user's; None: the split is all there is.
@@ -251,7 +251,7 @@ class Study(Analysis):
     work, shared among processes.
 
     Attributes:
-        device: Where to work.
+        device: The device to work on.
     """
 
     device: torch.device = torch.device("cpu")

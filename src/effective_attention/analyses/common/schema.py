@@ -28,8 +28,8 @@ class Column:
     """One column.
 
     Attributes:
-        name: Of the column.
-        meaning: In a few words, with the unit.
+        name: Name of the column.
+        meaning: What it holds, in a few words, with the unit.
         kind: ``name`` (text), ``whole`` number, ``number``, or ``flag`` (true or false).
         values: All names that may occur; empty: any.
         low: No number is smaller; None: any. Rounding is forgiven.
@@ -109,7 +109,7 @@ class Schema:
         """Make up a table that keeps the contract, for tests and examples.
 
         Args:
-            random: Where numbers come from.
+            random: Generator of the numbers.
             axes: The values of keys that have no list of values of their own, such as ``layer`` or ``query``.
         """
         blocks = self.blocks or (Block(keys=tuple(self.keys)),)

@@ -35,8 +35,8 @@ class Subject:
         data: Makes batches.
         split: The examples.
         annotated: Word numbers and parts of speech, aligned with the split's tokens.
-        device: Where to run.
-        reading: Of effective attention; ``padded`` is the published protocol, and pads every batch to the maximum.
+        device: The device to run on.
+        reading: How effective attention is read; ``padded``, the published protocol, pads every batch to the maximum.
     """
 
     model: PreTrainedModel

@@ -31,7 +31,7 @@ class BatchWords:
         there: Whether the example has as many words.
         head: Number of the word each word depends on, its own for a root; negative: not there, or its head has no
             token.
-        relation: To its head, an index into ``Context.relations``; -1: not there.
+        relation: Its relation to its head, an index into ``Context.relations``; -1: not there.
     """
 
     member: Float[Tensor, "batch word key"]
@@ -45,10 +45,10 @@ class Arcs:
     """Dependent and head of each arc of a batch: a root has none, nor has a word whose head has no token.
 
     Attributes:
-        example: Row of the batch.
+        example: The example's row in the batch.
         dependent: Number of the word.
         head: Number of the word it depends on.
-        relation: Of the dependent to the head, an index into ``Context.relations``.
+        relation: Relation of the dependent to the head, an index into ``Context.relations``.
     """
 
     example: Int[Tensor, " arc"]
@@ -85,7 +85,7 @@ def word_attention(
     The naive equivalent is a loop over pairs of words, and one over their sub-tokens.
 
     Args:
-        attention: Between tokens, not negative.
+        attention: Attention between tokens, not negative.
         member: Which tokens are pieces of which word, see ``BatchWords``; rows of words that are not there are 0.
 
     >>> attention = torch.tensor([[[[0.1, 0.2, 0.7], [0.3, 0.4, 0.3], [0.6, 0.2, 0.2]]]])

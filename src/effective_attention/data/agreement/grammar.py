@@ -45,7 +45,7 @@ class Sentence:
     """The words of a sentence up to its verb, and which of them decide the verb's number.
 
     Attributes:
-        words: In order, punctuation included.
+        words: The words in order, punctuation included.
         subject: Place of the verb's subject in ``words``.
         attractors: Places of the nouns of the other number between subject and verb.
         plural: The subject's number, and so the verb's.
@@ -85,7 +85,7 @@ def generate(count: int, *, seed: int) -> list[Sentence]:
     The list may therefore be cut anywhere.
 
     Args:
-        count: How many.
+        count: How many sentences.
         seed: Another seed, other sentences; a larger count with the same seed begins with the same ones.
     """
     draw = Draw(seed)

@@ -22,7 +22,7 @@ def generated(task: Task, split: str, *, seed: int, counts: Mapping[str, int]) -
     Args:
         task: Has the labels singular and plural, in this order.
         split: One of ``counts``.
-        seed: Of the sentences.
+        seed: Seed of the sentences.
         counts: Split → how many sentences it has.
     """
     if not isinstance(seed, int) or seed < 0:

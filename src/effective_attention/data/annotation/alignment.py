@@ -71,7 +71,7 @@ def align(encoding: Any, texts: Sequence[str], words: Words | None, special: Map
     """Tell what each token of one example is; `tagging.Annotated` explains the arrays.
 
     Args:
-        encoding: Of the tokenizers library: ids, offsets, and which text each token is from.
+        encoding: The encoding of the tokenizers library: ids, offsets, and which text each token is from.
         texts: The example's texts.
         words: Their words; None: not known.
         special: Kinds of the tokens that stand for no text, see `special_kinds`.

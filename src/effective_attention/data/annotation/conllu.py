@@ -31,7 +31,7 @@ class GoldSentence:
     """One sentence of a treebank.
 
     Attributes:
-        text: As it was written.
+        text: The sentence as it was written.
         forms: The syntactic words (*do*, *n't*), which may differ from the characters they lie on.
         words: Where each lies in the text, its tags (X where the file has no part of speech), head and relation.
         opens_document: Whether a document begins with it.

@@ -78,7 +78,7 @@ class SpacyTagger:
     """An installed spaCy pipeline, or a folder that holds one; it must set parts of speech and dependencies.
 
     Attributes:
-        name: As ``spacy.load`` takes it, for example ``en_core_web_sm``.
+        name: The pipeline, as ``spacy.load`` takes it, for example ``en_core_web_sm``.
     """
 
     name: str

@@ -95,8 +95,8 @@ def annotate(
 
     Args:
         texts: One or two texts an example.
-        tokenizer: The model's; a fast one, for its offsets.
-        max_length: As for `encoding.encode`.
+        tokenizer: The model's tokenizer; a fast one, for its offsets.
+        max_length: The maximum length given to `encoding.encode`.
         tagger: None: only ``kind`` is found, and no token has a word.
         cache_dir: None: nothing is kept.
         progress: Show a bar where it takes long.
