@@ -303,7 +303,7 @@ def test_forms_of_verbs(singular: str, plural: str) -> None:
         ("the key is\t-1\t2\tVBZ\tis\tare", r"line 2: subj_idx must be .*, got '-1'"),
         (
             "the key is it\t1\t3\tVBZ\tis\tare",
-            r"line 2: word 3 is 'it', not the verb 'is' \(words count from 0\); mend it, or",
+            r"line 2: word 3 is 'it', not the verb 'is' \(words count from 0\); correct it, or",
         ),
         ("the key was\t1\t2\tVBD\twas\twere", r"line 2: label 'VBD' is not one of singular \(0\), plural \(1\)"),
     ],

@@ -227,7 +227,7 @@ def test_local_file_without_examples(tmp_path: Path) -> None:
         (
             "train.tsv",
             MRPC_HEADER + "1\t2\t3\ta\tb\n1\t2\n",
-            r"train\.tsv, line 3: 2 columns, expected 5 \(Quality, .*\); mend it, or .*=true",
+            r"train\.tsv, line 3: 2 columns, expected 5 \(Quality, .*\); correct it, or .*=true",
         ),
         ("train.tsv", MRPC_HEADER + "1\t2\t3\ta\tb\tc\n", "line 2: 6 columns, expected 5"),
         ("train.tsv", MRPC_HEADER + "oops\n", "line 2: 1 column, expected 5"),
@@ -247,7 +247,7 @@ def test_local_file_without_examples(tmp_path: Path) -> None:
         (
             "train.tsv",
             MRPC_HEADER + "1\t2\t3\ta\t \n",
-            "line 2: the text in '#2 String' is empty; mend it, or leave such rows out with data",
+            "line 2: the text in '#2 String' is empty; correct it, or leave such rows out with data",
         ),
         (
             "train.tsv",

@@ -183,7 +183,7 @@ def check_interface(model: PreTrainedModel) -> None:
         ValueError: It does not use the ``AttentionInterface``.
     """
     if not isinstance(model, PreTrainedModel):
-        raise TypeError(f"swapping or tracing attention wants a transformers model, got {type(model).__name__}")
+        raise TypeError(f"swapping or tracing attention needs a transformers model, got {type(model).__name__}")
     for part in model.modules():
         if isinstance(part, PreTrainedModel) and not part._can_set_attn_implementation():
             raise ValueError(unsupported(type(part).__name__))

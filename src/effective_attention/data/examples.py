@@ -87,7 +87,7 @@ def read_examples(
             texts.append(_texts(row, text_columns))
         except _BrokenRowError as problem:
             if not skip_broken_rows:
-                hint = f"mend it, or leave such rows out with {SKIP_BROKEN_ROWS}"
+                hint = f"correct it, or leave such rows out with {SKIP_BROKEN_ROWS}"
                 raise UserError(f"{_at(table, row)}: {problem}; {hint}") from None
             skipped += 1
             continue

@@ -143,7 +143,7 @@ class ExplorerPage(TextAnalysis):
         if context.text is not None:
             return context.text.texts
         if context.split.texts is None:
-            raise ValueError("the explorer wants to know the split's texts (SplitFacts.texts)")
+            raise ValueError("the explorer needs to know the split's texts (SplitFacts.texts)")
         return context.split.texts(self.example)
 
     def _own_name(self, checkpoint: str | None) -> str:
@@ -167,7 +167,7 @@ class ExplorerPage(TextAnalysis):
         """Show the same text in the pretrained model, without prediction: its classification head is random."""
         load = self.context.models.pretrained
         if load is None:
-            raise ValueError("the explorer wants the pretrained model (OtherModels.pretrained)")
+            raise ValueError("the explorer needs the pretrained model (OtherModels.pretrained)")
         other = trace(load().to(seen.model.device), seen.inputs, reading=seen.layers[0].reading)
         return self._side(other, texts, **{**facts, "checkpoint": None, "name": PRETRAINED})
 

@@ -128,7 +128,7 @@ def _check(layers: Sequence[Layer]) -> None:
             )
     shapes = {(layer.attention.shape[1:], None if layer.query is None else layer.query.shape[1:]) for layer in layers}
     if len(shapes) > 1:
-        raise ValueError(f"the explorer wants layers of one shape, and this model's differ: {sorted(map(str, shapes))}")
+        raise ValueError(f"the explorer needs layers of one shape, and this model's differ: {sorted(map(str, shapes))}")
 
 
 def _square(weights: Tensor, places: Tensor) -> Array:

@@ -77,7 +77,7 @@ def main(arguments: list[str] | None = None) -> None:
         view = workspace(options.entity, options.project)
         try:
             view.save()
-        except Exception as error:  # no login, no network, no such project: all are the user's to mend
+        except Exception as error:  # no login, no network, no such project: all are the user's to correct
             raise UserError(
                 f"W&B did not take the workspace: {first_line(error)}; log in with `wandb login`"
             ) from error

@@ -185,7 +185,7 @@ def _words_and_surfaces(rows: Sequence[_Row]) -> tuple[list[_Row], list[_Surface
         rows[0].refuse("no word in the sentence; delete it")
     if covered > len(words):
         surfaces[-1].row.refuse(
-            f"the multi-word token {surfaces[-1].row.cells[0]!r} goes on after the sentence; mend its id"
+            f"the multi-word token {surfaces[-1].row.cells[0]!r} goes on after the sentence; correct its id"
         )
     return words, surfaces
 
@@ -198,7 +198,7 @@ def _identifier(row: _Row, *, following: int, covered: int) -> tuple[int | None,
         row.refuse(f"id {row.cells[0]!r} where {following} should follow; {hint}")
     last = int(found[2]) if found[2] else None
     if last is not None and (last < following or following <= covered):
-        row.refuse(f"the multi-word token {row.cells[0]!r} is empty or begins in another; mend its id")
+        row.refuse(f"the multi-word token {row.cells[0]!r} is empty or begins in another; correct its id")
     return last, bool(found[3])
 
 
@@ -216,14 +216,16 @@ def _spans(text: str, surfaces: Sequence[_Surface], words: Sequence[_Row]) -> It
         position = len(text) - len(text[position:].lstrip())
         if not text.startswith(form, position):
             rest = text[position : position + 30]
-            surface.row.refuse(f"the form {form!r} is not what comes next in the text ({rest!r}); {_MEND}")
+            surface.row.refuse(f"the form {form!r} is not what comes next in the text ({rest!r}); {_CORRECT_TEXT}")
         yield from _divided(position, form, [word.form for word in words[surface.first : surface.end]])
         position += len(form)
     if text[position:].strip():
-        surfaces[-1].row.refuse(f"the text goes on after the last form ({text[position:].strip()[:30]!r}); {_MEND}")
+        surfaces[-1].row.refuse(
+            f"the text goes on after the last form ({text[position:].strip()[:30]!r}); {_CORRECT_TEXT}"
+        )
 
 
-_MEND = "mend the comment '# text =', or delete it: the text is then made of the forms"
+_CORRECT_TEXT = "correct the comment '# text =', or delete it: the text is then made of the forms"
 
 
 def _divided(start: int, surface: str, forms: Sequence[str]) -> Iterator[tuple[int, int]]:
@@ -253,6 +255,6 @@ def _head(word: _Row, index: int, count: int) -> int:
     head = int(cell) if _HEAD.fullmatch(cell) else count + 1
     if head > count or head == index + 1:
         word.refuse(
-            f"the head must be the number of another word, up to {count}, or 0 for the root, got {cell!r}; mend it"
+            f"the head must be the number of another word, up to {count}, or 0 for the root, got {cell!r}; correct it"
         )
     return head - 1 if head else index
