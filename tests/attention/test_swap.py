@@ -350,7 +350,7 @@ def test_model_that_never_calls_the_function(lazy_model: hf.PreTrainedModel) -> 
 @pytest.mark.parametrize(
     ("model", "kind", "error", "match"),
     [
-        (nn.Linear(2, 2), "effective", TypeError, "wants a transformers model, got Linear"),
+        (nn.Linear(2, 2), "effective", TypeError, "needs a transformers model, got Linear"),
         ("bert", "fancy", ValueError, "one of standard, effective, padded, got 'fancy'"),
     ],
     ids=["no model", "no kind"],

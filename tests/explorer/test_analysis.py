@@ -141,7 +141,7 @@ def test_bad_texts_and_models(subject, whole, context):
     with pytest.raises(UserError, match="beside=runs/x: there is no task"):
         ExplorerPage(beside="runs/x").setup(dataclasses.replace(whole, task=None))
     unknown = dataclasses.replace(context, split=dataclasses.replace(context.split, texts=None))
-    with pytest.raises(ValueError, match="wants to know the split's texts"):
+    with pytest.raises(ValueError, match="needs to know the split's texts"):
         shown(subject, unknown)
 
 
