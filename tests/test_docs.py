@@ -74,3 +74,27 @@ def test_an_analysis_of_ones_own_from_python(toy: Path, tokenizer: Any, monkeypa
         assert all_chapters()[-1].analysis == "first_token"
     finally:
         sys.modules.pop("first_token", None)
+
+
+# --- what is written from the code ---
+
+
+def generator() -> Any:
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location("generate_docs", ROOT / "scripts" / "generate_docs.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_readmes_table_is_that_of_the_chapters() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert generator().with_table(readme) == readme, "run python scripts/generate_docs.py"
+
+
+def test_the_page_of_tables_is_that_of_the_schemas() -> None:
+    page = (DOCS / "tables.md").read_text(encoding="utf-8")
+    assert generator().tables_page() == page, "run python scripts/generate_docs.py"

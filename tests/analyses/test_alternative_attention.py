@@ -7,7 +7,7 @@ import pytest
 import torch
 import transformers as hf
 
-from effective_attention.analyses.alternative_attention import AlternativeAttention, control_map
+from effective_attention.analyses.alternative_attention import SCHEMA, AlternativeAttention, control_map
 from effective_attention.analyses.common.base import UserText
 from effective_attention.analyses.common.run import run_analyses
 from effective_attention.attention.replacement import replaced_logits
@@ -15,20 +15,6 @@ from effective_attention.attention.trace import trace
 from effective_attention.errors import UserError
 from helpers.subjects import make_context
 
-COLUMNS = [
-    "attention",
-    "quantity",
-    "layer",
-    "head",
-    "query",
-    "key",
-    "query_token",
-    "key_token",
-    "method",
-    "scope",
-    "value",
-]
-COLUMNS += ["examples"]
 DECODER = {"vocab_size": 50, "num_labels": 2, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 LLAMA = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 32}
 DECODERS = {
@@ -97,7 +83,7 @@ def test_the_shown_maps(table, singles, context):
     assert alternative.sum(axis=1) == pytest.approx(np.ones(len(value)), abs=1e-8)
     assert alternative @ value == pytest.approx(standard @ value, abs=1e-8)
     shown = table[table["quantity"] == "weight"]
-    assert list(table.columns) == COLUMNS
+    SCHEMA.check(table, "alternative_attention")
     assert set(table["examples"]) == {1}
     assert set(zip(shown["layer"], shown["head"], strict=True)) == {(1, 2)}
     tokens = context.tokenizer.convert_ids_to_tokens(seen.inputs["input_ids"][0].tolist())
@@ -139,6 +125,7 @@ def test_logits_do_not_change_but_could(table):
 def test_decoders(family):
     seen = decoder_trace(family)
     table = of_text(seen, layer=1, head=3)
+    SCHEMA.check(table, "alternative_attention")  # with bounds
     for scope in ("head", "all"):
         assert value_of(table, "logit_change", attention="alternative", scope=scope) < 5e-6
         assert value_of(table, "logit_change", attention="control", scope=scope) > 2e-5
@@ -198,7 +185,7 @@ def test_the_example_is_read_and_no_other(context):
         .setup(dataclasses.replace(context, text=UserText(("a text",), decoder_trace("causal"))))
         .wants([4])
     )
-    assert len(AlternativeAttention().setup(context).compute()) == 0  # nothing was shown to it
+    assert AlternativeAttention().setup(context).compute().columns.tolist() == SCHEMA.names  # nothing was shown to it
 
 
 # --- the control, and weights that are put in ---

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from effective_attention.analyses.attention_graph import AttentionGraph, row_maps
+from effective_attention.analyses.attention_graph import SCHEMA, AttentionGraph, row_maps
 from effective_attention.analyses.common.base import UserText
 from effective_attention.analyses.common.run import run_analyses
 from effective_attention.attention.trace import trace
@@ -84,6 +84,8 @@ def test_raw_rollout_and_flow_of_the_chosen_row(subject, context, convention):
 
 def test_the_chosen_example_of_the_split(subject, context, singles):
     table = run_analyses(subject, {"a": AttentionGraph(example=5, row=2).setup(context)})["a"]
+    SCHEMA.check(table, "attention_graph")
+    assert set(table["examples"]) == {1}
     for part in ("standard", "effective"):
         graph = naive_graph(singles[5], part, "absolute")
         np.testing.assert_allclose(cells(table, part, "raw"), graph, atol=2e-6)
@@ -140,7 +142,7 @@ def test_one_token_sees_itself(subject, context):
 def test_an_example_nobody_saw_gives_an_empty_table(subject, context):
     table = run_analyses(subject, {"a": AttentionGraph(example=3).setup(context)}, indices=[1, 2])["a"]
     assert len(table) == 0
-    assert "key_token" in table
+    assert list(table.columns) == SCHEMA.names
 
 
 @pytest.mark.parametrize(

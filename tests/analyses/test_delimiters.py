@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from effective_attention.analyses.common.run import run_analyses
-from effective_attention.analyses.delimiters import Delimiters, attention_to
+from effective_attention.analyses.delimiters import SCHEMA, Delimiters, attention_to
 from effective_attention.data.annotation.tagging import KINDS
 
 
@@ -42,6 +42,8 @@ def test_against_a_naive_loop(subject, context, singles):
 
 def test_the_scale_is_over_all_weights(subject, context, singles):
     table = run_analyses(subject, {"a": Delimiters().setup(context)})["a"]
+    SCHEMA.check(table, "delimiters")
+    assert set(table["count"]) == {len(subject.split)}
     weights = [layer.part("effective") for seen in singles for layer in seen.layers]
     effective = table[table["attention"] == "effective"]
     assert effective["scale_min"].unique().tolist() == pytest.approx([float(min(w.min() for w in weights))], abs=1e-6)

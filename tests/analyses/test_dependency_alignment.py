@@ -14,18 +14,22 @@ from hypothesis import strategies as st
 from effective_attention.analyses.common.run import run_analyses
 from effective_attention.analyses.common.words import Arcs
 from effective_attention.analyses.dependency_alignment import (
+    SCHEMA,
     DependencyAlignment,
     arc_statistics,
     check_relation_options,
     connected,
-    made_up,
-    made_up_statistics,
+    fixed_rules,
+    fixed_rules_statistics,
     strongest_other,
 )
 from effective_attention.data.annotation.tagging import TaggedText, annotate
 from effective_attention.errors import UserError
 
-KEY = ["attention", "layer", "head", "baseline", "relation", "direction", "statistic"]
+PLACE = ["relation", "direction", "statistic"]
+KEY = ["attention", "layer", "head", *PLACE]
+RULES = ["previous", "next", "random"]
+NUMBERS = ["value", *RULES]
 
 
 class Parser:
@@ -107,13 +111,13 @@ def test_an_arc_belongs_to_its_example():
     assert found[0, 0, :, 0].tolist() == pytest.approx([0.25, 0.0])
 
 
-def test_made_up_attention_by_hand():
+def test_fixed_rules_by_hand():
     seen = torch.ones(1, 3, 3, dtype=torch.bool)
-    previous, following, even = made_up(seen)[0].tolist()
+    previous, following, even = fixed_rules(seen)[0].tolist()
     assert previous == [[0, 0, 0], [1, 0, 0], [0, 1, 0]]
     assert following == [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
     assert even == [pytest.approx([1 / 3] * 3)] * 3
-    statistics = made_up_statistics(seen, arcs((0, 1), (2, 0)))
+    statistics = fixed_rules_statistics(seen, arcs((0, 1), (2, 0)))
     assert statistics[0, 0].tolist() == [pytest.approx([0, 1, 1 / 3]), pytest.approx([0, 0, 1 / 3])]
     assert statistics[1, 0].tolist() == [[0, 1, 0.5], [0, 0, 0.5]]
     assert statistics[1, 1].tolist() == [[1, 0, 0.5], [0, 0, 0.5]]
@@ -122,14 +126,14 @@ def test_made_up_attention_by_hand():
 def test_words_that_are_not_there_are_not_looked_at():
     seen = torch.zeros(1, 3, 3, dtype=torch.bool)
     seen[:, :2, :2] = True
-    assert made_up(seen)[0, :, 2].eq(0).all()
-    assert made_up(seen)[0, :, :, 2].eq(0).all()
-    assert made_up_statistics(seen, arcs((0, 1)))[1, 0, 0].tolist() == [0, 1, 1]
+    assert fixed_rules(seen)[0, :, 2].eq(0).all()
+    assert fixed_rules(seen)[0, :, :, 2].eq(0).all()
+    assert fixed_rules_statistics(seen, arcs((0, 1)))[1, 0, 0].tolist() == [0, 1, 1]
 
 
 def test_where_only_earlier_words_are_seen_a_guess_is_among_them():
     seen = torch.ones(1, 3, 3, dtype=torch.bool).tril()
-    assert made_up_statistics(seen, arcs((2, 0), (0, 2)))[1, 0, :, 2].tolist() == [0.5, 0.0]
+    assert fixed_rules_statistics(seen, arcs((2, 0), (0, 2)))[1, 0, :, 2].tolist() == [0.5, 0.0]
 
 
 @given(st.integers(1, 6), st.integers(0, 2**31 - 1))
@@ -216,7 +220,10 @@ def naive(subject, convention, subtypes):
     )
     rows = [(*key, sum(each) / len(each), len(each)) for key, each in values.items()]
     rows += [(*key, "all", "either", "share", connected_weight[key] / all_weight[key], count) for key in all_weight]
-    return pd.DataFrame(rows, columns=[*KEY, "value", "count"])
+    found = pd.DataFrame(rows, columns=["attention", "layer", "head", "rule", *PLACE, "value", "count"])
+    fixed = found["attention"] == "baseline"
+    rules = found[fixed].pivot(index=PLACE, columns="rule", values="value")
+    return found[~fixed].drop(columns="rule").join(rules, on=PLACE)
 
 
 @pytest.mark.parametrize(
@@ -231,7 +238,8 @@ def test_against_a_naive_loop(make_subject, convention, subtypes, max_length):
     both = table.merge(expected, on=KEY, suffixes=("", "_expected"))
     assert len(table) == len(both) == len(expected)
     assert (both["count"] == both["count_expected"]).all()
-    assert both["value"].to_numpy() == pytest.approx(both["value_expected"].to_numpy(), abs=1e-6)
+    for name in NUMBERS:
+        assert both[name].to_numpy() == pytest.approx(both[f"{name}_expected"].to_numpy(), abs=1e-6), name
     assert set(table["convention"]) == {convention}
     assert set(table["relation"]) == {"all", "nsubj", "obj", "det"} | ({"nsubj:pass"} if subtypes else set())
 
@@ -249,29 +257,18 @@ def table(words):
     return table_of(words, least=0)
 
 
-def test_columns_and_baselines(table):
-    assert list(table) == [
-        *(
-            "attention",
-            "layer",
-            "head",
-            "relation",
-            "direction",
-            "statistic",
-            "value",
-            "count",
-            "baseline",
-            "convention",
-        )
-    ]
+def test_columns_and_fixed_rules(table, words):
+    SCHEMA.check(table, "dependency_alignment")
+    assert list(table) == [*KEY, *NUMBERS, "count", "convention"]
     assert not table.duplicated(KEY).any()
-    baseline = table[table["attention"] == "baseline"]
-    assert set(zip(baseline["layer"], baseline["head"], baseline["baseline"], strict=True)) == {
-        (-1, -1, name) for name in ("previous", "next", "random")
-    }
-    assert set(table.loc[table["attention"] != "baseline", "baseline"]) == {""}
+    assert set(table["attention"]) == {"standard", "effective"}
+    assert (table[["layer", "head"]] >= 0).all(axis=None)
+    places = table.groupby(PLACE)[RULES].nunique()
+    assert set(places.to_numpy().ravel()) == {1}  # the same beside all heads
+    context = words.context()
+    assert set(table.groupby(PLACE).size()) == {2 * context.layers * context.heads}
     assert set(table.loc[table["direction"] == "either", "statistic"]) == {"share"}
-    assert table["value"].between(0, 1).all()
+    assert table[NUMBERS].apply(lambda column: column.between(0, 1)).all(axis=None)
 
 
 def test_rare_relations_are_left_out(words, table):
@@ -292,8 +289,8 @@ def test_neither_batching_nor_padding_changes_it(words, table, changes, monkeypa
 
 
 def assert_same(one, other):
-    pd.testing.assert_frame_equal(one.drop(columns="value"), other.drop(columns="value"))
-    np.testing.assert_allclose(one["value"], other["value"], atol=2e-6)
+    pd.testing.assert_frame_equal(one.drop(columns=NUMBERS), other.drop(columns=NUMBERS))
+    np.testing.assert_allclose(one[NUMBERS], other[NUMBERS], atol=2e-6)
 
 
 def test_the_standard_reading_does_not_depend_on_the_convention(words, table):
@@ -314,9 +311,9 @@ def test_a_text_of_one_word(words):
     analysis.update(dataclasses.replace(seen, tokens=only))
     rows = analysis.compute()
     assert set(rows["count"]) == {0}
-    aligned = rows[rows["direction"] == "either"].set_index("baseline")["value"]
-    assert set(aligned.loc[["", "random"]]) == {0.0}
-    assert aligned.loc[["previous", "next"]].isna().all()  # there is no such word
+    aligned = rows[rows["direction"] == "either"]
+    assert set(aligned["value"]) == set(aligned["random"]) == {0.0}
+    assert aligned[["previous", "next"]].isna().all(axis=None)  # there is no such word
 
 
 def test_where_all_words_are_roots_nothing_is_connected(subject):
@@ -326,15 +323,15 @@ def test_where_all_words_are_roots_nothing_is_connected(subject):
     assert set(rows["relation"]) == {"all"}
     assert set(rows["count"]) == {0}
     either = rows["direction"] == "either"
-    assert set(rows.loc[either, "value"]) == {0.0}
-    assert rows.loc[~either, "value"].isna().all()
+    assert set(rows.loc[either, NUMBERS].to_numpy().ravel()) == {0.0}
+    assert rows.loc[~either, NUMBERS].isna().all(axis=None)
 
 
 def test_a_split_without_any_word(subject):
     data = subject.data
     plain = annotate(subject.split.examples.texts, data.tokenizer, data.max_length, None, None)
     rows = table_of(dataclasses.replace(subject, annotated=plain))
-    assert rows["value"].isna().all()
+    assert rows[NUMBERS].isna().all(axis=None)
     assert set(rows["count"]) == {0}
 
 

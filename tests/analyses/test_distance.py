@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from effective_attention.analyses.common.run import run_analyses
-from effective_attention.analyses.distance import Distance, distance_sums
+from effective_attention.analyses.distance import SCHEMA, Distance, distance_sums
 from effective_attention.attention.trace import trace
 from effective_attention.data.annotation.tagging import KINDS
 from effective_attention.errors import UserError
@@ -84,6 +84,7 @@ def test_against_a_naive_loop(subject, context, singles, special_tokens, convent
 
 def test_columns_and_defaults(subject, context):
     table = run_analyses(subject, {"a": Distance().setup(context)})["a"]
+    SCHEMA.check(table, "distance")
     assert " ".join(table.columns) == "attention layer head value even count special_tokens convention"
     assert set(table["special_tokens"]) == {False}
     assert set(table["convention"]) == {"absolute"}

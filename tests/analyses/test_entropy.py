@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as arrays
 from scipy.stats import entropy as scipy_entropy
 
 from effective_attention.analyses.common.run import run_analyses
-from effective_attention.analyses.entropy import Entropy, entropy_sums, row_entropy
+from effective_attention.analyses.entropy import SCHEMA, Entropy, entropy_sums, row_entropy
 from effective_attention.data.annotation.tagging import KINDS
 from effective_attention.errors import UserError
 from helpers.subjects import make_context
@@ -79,6 +79,7 @@ def test_against_a_naive_loop(subject, context, singles, special_tokens, convent
 
 def test_columns_and_defaults(subject, context):
     table = run_analyses(subject, {"a": Entropy().setup(context)})["a"]
+    SCHEMA.check(table, "entropy")
     assert " ".join(table.columns) == "attention layer head statistic value count special_tokens convention"
     assert set(table["special_tokens"]) == {True}
     assert set(table["convention"]) == {"absolute"}

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effective_attention.analyses.common.run import run_analyses
-from effective_attention.analyses.exemplars import Exemplars, best, strongest_pairs
+from effective_attention.analyses.exemplars import SCHEMA, Exemplars, best, strongest_pairs
 from effective_attention.data.annotation.tagging import KINDS
 from effective_attention.errors import UserError
 
@@ -101,6 +101,7 @@ def test_against_a_full_sort(subject, context, singles, options):
 
 def test_a_row_for_each_token(subject, context, singles):
     table = table_of(subject, context)
+    SCHEMA.check(table, "exemplars")
     assert list(table) == [
         *("attention", "layer", "head", "rank", "example", "query", "key", "query_token", "key_token", "score"),
         *("position", "token", "value", "special"),
@@ -207,7 +208,9 @@ def test_a_text_of_one_word_has_no_pair(subject, context):
 
 def test_without_an_example_the_table_is_empty(context):
     with pytest.warns(UserWarning, match="before the ``update``"):
-        assert len(Exemplars().setup(context).compute()) == 0
+        table = Exemplars().setup(context).compute()
+    assert len(table) == 0
+    SCHEMA.check(table, "exemplars")
 
 
 def test_a_token_stays_as_it_is(subject, context):

@@ -1,7 +1,11 @@
-"""The league table against loops over single examples, gold subjects by hand, a regression task, and what may not be asked."""
+"""The league table against loops over single examples, gold subjects by hand, a regression task, choosing methods."""
 
 from __future__ import annotations
 
+import re
+import shlex
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,10 +15,14 @@ import torch
 from scipy import stats
 
 from effective_attention.analyses.common.run import run_analyses
-from effective_attention.analyses.faithfulness import Faithfulness, subject_first
+from effective_attention.analyses.faithfulness import SCHEMA, Faithfulness, subject_first
 from effective_attention.attention.variants import ATTENTIONS
-from effective_attention.attributions.methods import ATTENTION_METHODS, TOKEN_METHODS
+from effective_attention.attributions import registry
+from effective_attention.attributions.attribute import runs
 from effective_attention.errors import UserError
+from helpers.cases import build_case
+from helpers.own_methods import import_from, last_words_module
+from helpers.paths import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -56,11 +64,14 @@ def blanked(subject: Any, one: Any) -> Any:
 
 
 def test_every_method_and_measure_is_there(table: pd.DataFrame, context: Any) -> None:
+    SCHEMA.check(table, "faithfulness")
+    assert set(table["examples"]) == {context.examples}
     league = table[table["measure"] == "comprehensiveness"]
-    assert set(league["method"]) == {*ATTENTION_METHODS, *TOKEN_METHODS}
-    assert len(league) == len(ATTENTIONS) * len(ATTENTION_METHODS) + len(TOKEN_METHODS)
+    shown = list(zip(league["attention"].fillna("none"), league["method"], strict=True))
+    assert shown == [(attention or "none", method.name) for method, attention in runs(registry.registered())]
+    reading = [method for method in registry.registered() if method.reads_attention]
     layered = table[(table["measure"] == "spearman_blank_out") & table["attention"].notna()]
-    assert len(layered) == len(ATTENTIONS) * len(ATTENTION_METHODS) * context.layers
+    assert len(layered) == len(ATTENTIONS) * len(reading) * context.layers
     assert "subject_first" not in set(table["measure"])  # these texts have no gold subject
     costs = table[table["measure"] == "milliseconds"]
     assert len(costs) == len(league)
@@ -106,7 +117,7 @@ def test_a_sample_is_the_same_examples_however_they_are_batched(make_subject: An
         context = small.context(seed=3, task=small.data.task)
         made = run_analyses(small, {"faithfulness": Faithfulness(limit=3, steps=2).setup(context)})["faithfulness"]
         found.append(made[made["measure"] != "milliseconds"])
-        assert set(made["count"]) == {3}
+        assert set(made["count"]) == {3} == set(made["examples"])
     np.testing.assert_allclose(found[0]["value"], found[1]["value"], atol=1e-2)
 
 
@@ -169,6 +180,11 @@ def test_regression(make_subject: Any) -> None:
             r"analysis\.faithfulness\.convention must be one of absolute, positive, got 'squared'",
         ),
         ({"erase": "burn"}, r"analysis\.faithfulness\.erase must be delete or blank, got 'burn'"),
+        (
+            {"methods": ["rolout"]},
+            r"analysis\.faithfulness\.methods must be .* got 'rolout'; did you mean rollout\? known:",
+        ),
+        ({"methods": []}, r"analysis\.faithfulness\.methods must be all or a list of names, got \[\]; known: raw, "),
     ],
 )
 def test_wrong_options(context: Any, options: dict[str, Any], message: str) -> None:
@@ -177,9 +193,103 @@ def test_wrong_options(context: Any, options: dict[str, Any], message: str) -> N
 
 
 def test_a_tokenizer_without_a_blank(context: Any) -> None:
-    from dataclasses import replace
     from types import SimpleNamespace
 
     bare = replace(context, tokenizer=SimpleNamespace(unk_token_id=None, mask_token_id=None))
     with pytest.raises(UserError, match="neither an unknown nor a mask token"):
         Faithfulness().setup(bare)
+
+
+# --- choosing methods ---
+
+
+@pytest.fixture
+def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test registers is gone after it."""
+    monkeypatch.setattr(registry, "_METHODS", dict(registry._METHODS))
+
+
+def methods_of(table: pd.DataFrame) -> list[str]:
+    return list(dict.fromkeys(table["method"]))
+
+
+def numbers(table: pd.DataFrame) -> pd.DataFrame:
+    """All but what the machine needed."""
+    rows = table[table["measure"] != "milliseconds"].reset_index(drop=True)
+    return rows.assign(attention=rows["attention"].astype("string"))  # of objects where all are missing
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [["integrated_gradients", "rollout"], ["blank_out"], ["input_gradient"], ["random", "norm", "blank_out"]],
+)
+def test_chosen_methods_have_the_numbers_they_have_among_all(
+    table: pd.DataFrame, subject: Any, context: Any, chosen: list[str]
+) -> None:
+    own = Faithfulness(limit=None, steps=4, methods=chosen).setup(context)
+    made = run_analyses(subject, {"faithfulness": own})["faithfulness"]
+    assert methods_of(made) == chosen  # so references that were not chosen have no rows
+    assert methods_of(made[made["measure"] == "milliseconds"]) == chosen
+    among_all = pd.concat([table[table["method"] == name] for name in chosen], ignore_index=True)
+    pd.testing.assert_frame_equal(numbers(made), numbers(among_all), rtol=0, atol=1e-9)
+    compared = numbers(made).groupby("method")["measure"].agg(set)
+    for name in chosen:
+        assert ("spearman_blank_out" in compared[name]) == (name != "blank_out")
+        assert ("spearman_gradients" in compared[name]) == (name != "input_gradient")
+
+
+def test_only_what_is_chosen_is_computed(subject: Any, context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = []
+
+    def noting(method: registry.Method) -> registry.Method:
+        return replace(method, function=lambda *given: ran.append(method.name) or method.function(*given))
+
+    noted = {method.name: noting(method) for method in registry.registered()}
+    monkeypatch.setattr(registry, "_METHODS", noted)
+    run_analyses(subject, {"faithfulness": Faithfulness(limit=1, methods=["raw"]).setup(context)})
+    assert ran == ["raw", "raw", "input_gradient", "blank_out"]  # both attentions, and what it is compared with
+
+
+def test_a_method_of_the_users_own_is_in_the_table(
+    subject: Any, context: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_registry: None
+) -> None:
+    module, name = last_words_module(tmp_path, monkeypatch)
+    own = Faithfulness(limit=2, methods=[f"{module}:{name}", "raw"]).setup(context)
+    made = run_analyses(subject, {"faithfulness": own})["faithfulness"]
+    assert methods_of(made) == [name, "raw"]
+    assert value(made, name, "comprehensiveness")["count"] == 2
+    assert Faithfulness(limit=2, steps=1).setup(context).league[-1] == (None, name), "all means those of the user too"
+
+
+def blocks(language: str) -> list[str]:
+    """What docs/add-a-method.md shows in one language."""
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / "docs" / "add-a-method.md").read_text("utf-8"), re.DOTALL)
+
+
+def test_the_documented_steps(
+    subject: Any, context: Any, compose: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_registry: None
+) -> None:
+    module, oracle = blocks("python")
+    import_from(tmp_path, monkeypatch, "my_methods", module)  # 1. write it
+
+    (command,) = blocks("bash")  # 2. choose it
+    _, script, *overrides = shlex.split(command)
+    assert (ROOT / script).is_file()
+    options = compose(Path(script).stem, *overrides).analysis.faithfulness
+    made = run_analyses(subject, {"faithfulness": Faithfulness(limit=3, methods=options.methods).setup(context)})[
+        "faithfulness"
+    ]
+    assert methods_of(made) == ["rollout", "strongest_head"]
+    strongest = made[made["method"] == "strongest_head"]
+    assert set(strongest["attention"]) == set(ATTENTIONS)
+    assert set(strongest["layer"].dropna()) == set(range(context.layers))
+
+    steps: dict[str, Any] = {}  # 3. test it
+    exec(oracle, steps)
+    (method,) = registry.choose(["strongest_head"], "methods")
+    for attention in ATTENTIONS:
+        work = build_case("bert").work()
+        found = method.function(work, attention)
+        steps["check"](work, attention, found)
+        with pytest.raises(AssertionError):
+            steps["check"](work, attention, found + 1e-3)

@@ -7,7 +7,7 @@ import torch
 from torch.nn.functional import cosine_similarity
 
 from effective_attention.analyses.common.run import run_analyses
-from effective_attention.analyses.finetuning_shift import FinetuningShift, matrix_cosine
+from effective_attention.analyses.finetuning_shift import SCHEMA, FinetuningShift, matrix_cosine
 
 
 def test_by_hand():
@@ -37,7 +37,10 @@ def test_against_a_naive_loop(subject, context, singles):
 
 def test_an_unchanged_model_has_cosine_one(subject, context):
     same = dataclasses.replace(subject, reference=subject.model)
-    assert run_analyses(same, {"a": FinetuningShift().setup(context)})["a"]["value"].to_numpy() == pytest.approx(1)
+    table = run_analyses(same, {"a": FinetuningShift().setup(context)})["a"]
+    SCHEMA.check(table, "finetuning_shift")
+    assert table["value"].to_numpy() == pytest.approx(1)
+    assert set(table["count"]) == {len(subject.split)}
 
 
 def test_without_a_reference(subject, context):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from effective_attention.analyses.common.run import run_analyses
-from effective_attention.analyses.head_ablation import HeadAblation, ablated_logits
+from effective_attention.analyses.head_ablation import SCHEMA, HeadAblation, ablated_logits
 from effective_attention.errors import UserError
 
 
@@ -69,7 +69,9 @@ def test_regression(make_subject):
 
 def test_a_subset(subject, context):
     table = run_analyses(subject, {"a": HeadAblation(limit=3).setup(context)})["a"]
+    SCHEMA.check(table, "head_ablation")
     assert set(table["count"]) == {3}
+    assert set(table["examples"]) == {3}
 
 
 def test_bad_option(context):

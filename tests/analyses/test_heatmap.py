@@ -7,13 +7,15 @@ import torch
 
 from effective_attention.analyses.common.base import UserText
 from effective_attention.analyses.common.run import run_analyses
-from effective_attention.analyses.heatmap import Heatmap
+from effective_attention.analyses.heatmap import SCHEMA, Heatmap
 from effective_attention.attention.trace import trace
 from effective_attention.errors import UserError
 
 
 def test_the_chosen_example_layer_and_head(subject, context, singles):
     table = run_analyses(subject, {"a": Heatmap(example=5, layer=0, head=3).setup(context)})["a"]
+    SCHEMA.check(table, "heatmap")
+    assert set(table["examples"]) == {1}
     length = int(singles[5].lengths)
     for part in ("standard", "effective", "null"):
         rows = table[table["attention"] == part]

@@ -9,6 +9,7 @@ import torch
 from effective_attention.analyses.common.run import run_analyses
 from effective_attention.analyses.null_space import (
     QUANTITIES,
+    SCHEMA,
     NullSpace,
     compare_parts,
     compare_projected,
@@ -88,6 +89,7 @@ def test_padded_against_the_published_protocol(subject, context):
 
 def test_the_subset_is_compared_on_the_same_examples(subject, context):
     table = run_analyses(subject, {"a": NullSpace(padded_examples=4).setup(context)})["a"]
+    SCHEMA.check(table, "null_space")
     counts = table[(table["quantity"] == "null_mass") & table["head"].notna()].groupby("reading")["count"].max()
     assert (counts["padded"], counts["exact_subset"], counts["exact"]) == (4, 4, 9)
     everything = run_analyses(subject, {"a": NullSpace(padded_examples=99).setup(context)})["a"]

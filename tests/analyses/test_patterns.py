@@ -8,7 +8,7 @@ import torch
 
 from effective_attention.analyses.common.base import Context
 from effective_attention.analyses.common.run import run_analyses
-from effective_attention.analyses.patterns import Patterns, draw_maps
+from effective_attention.analyses.patterns import SCHEMA, Patterns, draw_maps
 from effective_attention.errors import UserError
 from effective_attention.models.pattern_net import PATTERNS, load_pattern_net, to_image
 from helpers.subjects import make_context
@@ -43,6 +43,7 @@ def test_against_a_naive_loop(subject, context, singles, maps):
 
 def test_the_columns(subject, context):
     table = run_analyses(subject, {"a": Patterns().setup(context)})["a"]
+    SCHEMA.check(table, "patterns")
     assert table.columns.tolist() == ["attention", "layer", "head", "pattern", "value", "count"]
     assert len(table) == 2 * (1 + context.layers) * len(PATTERNS)
     assert table["head"].isna().all()

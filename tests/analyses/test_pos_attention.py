@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from effective_attention.analyses.common.run import run_analyses
-from effective_attention.analyses.pos_attention import TAGS, PosAttention, tag_sums, token_tags
+from effective_attention.analyses.pos_attention import SCHEMA, TAGS, PosAttention, tag_sums, token_tags
 from effective_attention.data.annotation.tagging import KINDS, UPOS
 from effective_attention.errors import UserError
 from helpers.subjects import make_context
@@ -92,6 +92,7 @@ def test_against_a_naive_loop(subject, context, singles, special_tokens, convent
 
 def test_columns_and_defaults(subject, context):
     table = run_analyses(subject, {"a": PosAttention().setup(context)})["a"]
+    SCHEMA.check(table, "pos_attention")
     assert " ".join(table.columns) == f"{' '.join(INDEX)} value even count special_tokens convention"
     assert table["tag"].unique().tolist() == [*UPOS, "other"]
     assert set(table["special_tokens"]) == {False}

@@ -13,7 +13,7 @@ from transformers import BertConfig, BertForMaskedLM, BertForPreTraining, PreTra
 from effective_attention.analyses.attention_graph import AttentionGraph
 from effective_attention.analyses.common.base import OtherModels, UserText
 from effective_attention.analyses.common.run import run_analyses
-from effective_attention.analyses.pronouns import Pronouns, read_sentence
+from effective_attention.analyses.pronouns import SCHEMA, Pronouns, read_sentence
 from effective_attention.attention.trace import trace
 from effective_attention.errors import UserError
 from effective_attention.models.encoders import PretrainedEncoder, TinyEncoder
@@ -97,6 +97,7 @@ def test_the_split_is_not_read_and_the_table_says_what_it_is_about(subject, own,
     assert not analysis.wants([0])
     monkeypatch.setattr(type(subject), "trace", lambda *_: pytest.fail("read the split"))
     table = run_analyses(subject, {"a": analysis})["a"]
+    SCHEMA.check(table, "pronouns")
     assert set(table["text"]) == {TEXT}
     assert (set(table["checkpoint"]), set(table["reading"]), set(table["convention"])) == (
         {""},

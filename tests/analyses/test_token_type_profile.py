@@ -9,6 +9,7 @@ import transformers as hf
 
 from effective_attention.analyses.common.run import run_analyses
 from effective_attention.analyses.token_type_profile import (
+    SCHEMA,
     SOURCES,
     TARGETS,
     TokenTypeProfile,
@@ -63,6 +64,7 @@ def test_against_a_naive_loop(subject, context, singles):
     table = run_analyses(subject, {"a": TokenTypeProfile().setup(context)})["a"]
     assert table[["attention", "layer", "head", "source", "target"]].duplicated().sum() == 0
     assert len(table) == 2 * 2 * 4 * 5 * 4
+    SCHEMA.check(table, "token_type_profile")
     types = [types_of(seen, context.tokenizer) for seen in singles]
     for row in table.sample(120, random_state=0).itertuples():
         values, shares = [], []
@@ -74,15 +76,15 @@ def test_against_a_naive_loop(subject, context, singles):
                 values.append(np.mean([attention[query, keys].sum() for query in queries]))
                 shares.append(len(keys) / len(names))
         assert row.value == pytest.approx(np.mean(values), abs=1e-6)
-        assert row.share == pytest.approx(np.mean(shares), abs=1e-6)
+        assert row.even == pytest.approx(np.mean(shares), abs=1e-6)
         assert row.count == len(values)
 
 
 def test_standard_sums_to_one_and_effective_does_not(subject, context):
     table = run_analyses(subject, {"a": TokenTypeProfile().setup(context)})["a"]
-    sums = table.groupby(["attention", "layer", "head", "source"])[["value", "share"]].sum()
+    sums = table.groupby(["attention", "layer", "head", "source"])[["value", "even"]].sum()
     assert sums.loc["standard", "value"].to_numpy() == pytest.approx(1, abs=1e-6)
-    assert sums["share"].to_numpy() == pytest.approx(1, abs=1e-6)
+    assert sums["even"].to_numpy() == pytest.approx(1, abs=1e-6)
     assert np.abs(sums.loc["effective", "value"] - 1).max() > 1e-3
 
 
@@ -105,9 +107,10 @@ def test_a_tokenizer_without_delimiters():
     assert set(table["source"]) == {"all", "punctuation", "other"}
     assert set(table["target"]) == {"punctuation", "other"}
     assert set(table["count"]) == {1}
-    share = table[(table["source"] == "all") & (table["target"] == "punctuation")]["share"]
-    assert share.to_numpy() == pytest.approx(np.mean([0, 0, 1 / 3, 1 / 4, 2 / 5, 2 / 6]))
-    own = table[(table["source"] == "punctuation") & (table["target"] == "punctuation")]["share"]
+    SCHEMA.check(table, "token_type_profile")
+    even = table[(table["source"] == "all") & (table["target"] == "punctuation")]["even"]
+    assert even.to_numpy() == pytest.approx(np.mean([0, 0, 1 / 3, 1 / 4, 2 / 5, 2 / 6]))
+    own = table[(table["source"] == "punctuation") & (table["target"] == "punctuation")]["even"]
     assert own.to_numpy() == pytest.approx((1 / 3 + 2 / 5) / 2)
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from effective_attention.analyses.common.run import run_analyses
-from effective_attention.analyses.token_types import TokenTypes, weights_by_type
+from effective_attention.analyses.token_types import SCHEMA, TokenTypes, weights_by_type
 from effective_attention.attention.decomposition import decompose
 from effective_attention.data.annotation.tagging import KINDS, UPOS
 from effective_attention.errors import UserError
@@ -73,6 +73,7 @@ def test_against_a_naive_loop(subject, context, singles, layer):
 
 def test_all_layers(subject, context):
     table = run_analyses(subject, {"a": TokenTypes(layer="all", words=WORDS).setup(context)})["a"]
+    SCHEMA.check(table, "token_types")
     assert sorted(set(table["layer"])) == [0, 1]
 
 

@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as arrays
 from effective_attention.analyses.common.base import Context
 from effective_attention.analyses.common.run import run_analyses
 from effective_attention.analyses.common.samples import sample
-from effective_attention.analyses.variability import Variability, variability
+from effective_attention.analyses.variability import SCHEMA, Variability, variability
 from effective_attention.data.annotation.tagging import KINDS
 from effective_attention.errors import UserError
 from helpers.subjects import make_context
@@ -106,6 +106,7 @@ def test_against_a_naive_loop(subject, context, singles, examples, positions, sp
 
 def test_columns_and_defaults(subject, context):
     table = run_analyses(subject, {"a": Variability().setup(context)})["a"]
+    SCHEMA.check(table, "variability")
     assert " ".join(table.columns) == "attention layer head value examples positions special_tokens"
     assert table.iloc[0][["examples", "positions", "special_tokens"]].tolist() == [9, 10, False]
 

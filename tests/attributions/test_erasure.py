@@ -19,7 +19,7 @@ def answer(case, row, places, blanks=()):
     inputs = {name: value[row, places][None].clone() for name, value in case.trace.inputs.items()}
     for place in blanks:
         inputs["input_ids"][0, places.index(place)] = UNK
-    return float(case.model(**inputs).logits.double().softmax(-1)[0, int(case.asked.target[row])])
+    return float(case.model(**inputs).logits.double().softmax(-1)[0, int(case.request.target[row])])
 
 
 def naive(case, scores, shares, how):
@@ -49,7 +49,7 @@ def naive(case, scores, shares, how):
 def test_equal_to_the_loop(make_case, family, how):
     case = make_case(family, (14, 9, 4), classes=3)
     scores = random_scores(case)
-    found = erasure(case.asked, scores, case.special, how=how, unk_id=UNK)
+    found = erasure(case.request, scores, case.special, how=how, unk_id=UNK)
     assert found.comprehensiveness.shape == found.sufficiency.shape == (3, 3)
     for method in range(3):
         comprehensiveness, sufficiency = naive(case, scores[method], SHARES, how)
@@ -61,7 +61,7 @@ def test_equal_to_the_loop(make_case, family, how):
 def test_everything_at_the_top(make_case):
     """Check all words removed (only special tokens are left) and all words kept (the text itself, exactly no loss)."""
     case = make_case("bert")
-    found = erasure(case.asked, random_scores(case, 1), case.special, shares=[1.0])
+    found = erasure(case.request, random_scores(case, 1), case.special, shares=[1.0])
     assert not found.sufficiency.any()
     for row in range(3):
         real = case.trace.mask[row].nonzero()[:, 0].tolist()
@@ -73,9 +73,9 @@ def test_equal_explanations_cost_no_more(make_case):
     case = make_case("bert")
     scores = random_scores(case, 1)
     with case.runs() as one:
-        expected = erasure(case.asked, scores, case.special)
+        expected = erasure(case.request, scores, case.special)
     with case.runs() as many:
-        found = erasure(case.asked, torch.cat([scores, 2 * scores, scores + 5]), case.special)
+        found = erasure(case.request, torch.cat([scores, 2 * scores, scores + 5]), case.special)
     assert sum(len(run["input_ids"]) for run in many) == sum(len(run["input_ids"]) for run in one)
     for ours, theirs in zip(found, expected, strict=True):
         assert torch.equal(ours, theirs.expand(3, -1))
@@ -95,15 +95,15 @@ def test_bad_calls_are_refused(make_case):
     scores = random_scores(case)
     for shares in ([], [0.0], [1.2]):
         with pytest.raises(ValueError, match="shares must be above 0 and at most 1"):
-            erasure(case.asked, scores, case.special, shares=shares)
+            erasure(case.request, scores, case.special, shares=shares)
     with pytest.raises(ValueError, match="how must be one of delete, blank, got 'mask'"):
-        erasure(case.asked, scores, case.special, how="mask")
+        erasure(case.request, scores, case.special, how="mask")
     with pytest.raises(ValueError, match="needs unk_id"):
-        erasure(case.asked, scores, case.special, how="blank")
+        erasure(case.request, scores, case.special, how="blank")
     with pytest.raises(ValueError, match="scores must be \\(method, batch, key\\)"):
-        erasure(case.asked, scores[0], case.special)
+        erasure(case.request, scores[0], case.special)
     scores[0, 0, 0] = torch.nan  # special: not ranked
-    erasure(case.asked, scores, case.special)
+    erasure(case.request, scores, case.special)
     scores[0, 0, 1] = torch.nan
     with pytest.raises(ValueError, match="scores must be finite"):
-        erasure(case.asked, scores, case.special)
+        erasure(case.request, scores, case.special)

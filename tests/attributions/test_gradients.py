@@ -4,7 +4,7 @@ import pytest
 import torch
 from captum.attr import LayerGradientXActivation
 
-from effective_attention.attributions.gradients import gradient_times_input, gradient_weighted, input_gradients
+from effective_attention.attributions.gradients import gradient_graph, gradient_x_input, input_gradient
 
 FAMILIES = ("bert", "roberta", "distilbert", "electra", "gpt2", "llama")
 
@@ -16,7 +16,7 @@ def by_captum(case, *, times_input):
     def output(ids, *others):
         logits = case.model(input_ids=ids, **dict(zip(names, others, strict=True))).logits
         rows = torch.arange(len(logits))
-        return logits[rows, case.asked.target] - logits[rows, 1 - case.asked.target]
+        return logits[rows, case.request.target] - logits[rows, 1 - case.request.target]
 
     method = LayerGradientXActivation(output, case.model.get_input_embeddings(), multiply_by_inputs=times_input)
     others = tuple(case.trace.inputs[name] for name in names)
@@ -27,15 +27,15 @@ def by_captum(case, *, times_input):
 def test_input_gradients_are_captums(make_case, family):
     case = make_case(family)
     expected = by_captum(case, times_input=False).norm(dim=-1)
-    torch.testing.assert_close(input_gradients(case.asked), expected, rtol=1e-3, atol=1e-5)
+    torch.testing.assert_close(input_gradient(case.work()), expected, rtol=1e-3, atol=1e-5)
     assert float(expected[case.trace.mask].min()) >= 0
-    assert not input_gradients(case.asked)[~case.trace.mask].any()
+    assert not input_gradient(case.work())[~case.trace.mask].any()
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_gradient_times_input_is_captums_and_signed(make_case, family):
     case = make_case(family)
-    found = gradient_times_input(case.asked)
+    found = gradient_x_input(case.work())
     torch.testing.assert_close(found, by_captum(case, times_input=True).sum(dim=-1), rtol=1e-3, atol=1e-5)
     assert bool((found > 0).any())
     assert bool((found < 0).any())
@@ -44,11 +44,11 @@ def test_gradient_times_input_is_captums_and_signed(make_case, family):
 @pytest.mark.parametrize("attention", ["standard", "effective"])
 def test_gradient_weighted_attention_in_a_loop(make_case, attention):
     case = make_case("bert")
-    found = gradient_weighted(case.asked, attention)
+    found = gradient_graph(case.work(), attention)
     assert found.shape == (3, 2, 9, 9)
     for layer in range(2):
         weights = case.trace.layers[layer].part(attention)
-        gradient = case.asked.gradients.attention[layer]
+        gradient = case.request.gradients.attention[layer]
         for row, length in enumerate((9, 6, 4)):
             for query in range(9):
                 for key in range(9):
@@ -62,19 +62,21 @@ def test_gradient_weighted_attention_in_a_loop(make_case, attention):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_effective_attention_moves_evidence_among_keys_but_keeps_each_rows_total(make_case, family):
     case = make_case(family, (12, 8))  # longer than a head is wide, so that there is a null space
-    for layer, gradient in zip(case.trace.layers, case.asked.gradients.attention, strict=True):
+    for layer, gradient in zip(case.trace.layers, case.request.gradients.attention, strict=True):
         standard, effective = (
             layer.part(part) * gradient * case.trace.mask[:, None, :, None] for part in ("standard", "effective")
         )
         torch.testing.assert_close(standard.sum(dim=-1), effective.sum(dim=-1), rtol=1e-3, atol=1e-4)
-    gap = gradient_weighted(case.asked, "standard") - gradient_weighted(case.asked, "effective")
+    gap = gradient_graph(case.work(), "standard") - gradient_graph(case.work(), "effective")
     assert float(gap.abs().max()) > 1e-3
 
 
 def test_one_backward_pass_serves_all(make_case):
     case = make_case("bert")
+    work = case.work()
     with case.runs() as runs:
-        input_gradients(case.asked)
-        gradient_times_input(case.asked)
-        gradient_weighted(case.asked, "effective")
+        input_gradient(work)
+        gradient_x_input(work)
+        gradient_graph(work, "standard")
+        gradient_graph(work, "effective")
     assert len(runs) == 1

@@ -22,7 +22,7 @@ def by_hand(case, blank, steps):
         logits = case.model(inputs_embeds=here, **others).logits
         rows = torch.arange(len(ids))
         (gradient,) = torch.autograd.grad(
-            (logits[rows, case.asked.target] - logits[rows, 1 - case.asked.target]).sum(), here
+            (logits[rows, case.request.target] - logits[rows, 1 - case.request.target]).sum(), here
         )
         total += float(weight) * gradient
     return ((end - start) * total).sum(dim=-1)
@@ -32,7 +32,9 @@ def by_hand(case, blank, steps):
 @pytest.mark.parametrize("family", ["bert", "distilbert", "electra"])
 def test_equal_to_a_quadrature_by_hand(make_case, family, blank):
     case = make_case(family, double=True)
-    found = integrated_gradients(case.asked, case.special, blank, steps=5, rows=7)  # 2 steps of 3 texts, then 2, then 1
+    found = integrated_gradients(
+        case.request, case.special, blank, steps=5, rows=7
+    )  # 2 steps of 3 texts, then 2, then 1
     torch.testing.assert_close(found, by_hand(case, blank, 5), rtol=1e-6, atol=1e-8)
 
 
@@ -47,10 +49,10 @@ def test_scores_add_up_to_the_evidence_gained(make_case, family):
 
     hook = embed.register_forward_hook(blanked)
     with torch.no_grad():
-        start = case.asked.evidence(case.model(**case.trace.inputs).logits)
+        start = case.request.evidence(case.model(**case.trace.inputs).logits)
     hook.remove()
-    found = integrated_gradients(case.asked, case.special, UNK, steps=64)
-    gained = case.asked.evidence(case.trace.logits) - start
+    found = integrated_gradients(case.request, case.special, UNK, steps=64)
+    gained = case.request.evidence(case.trace.logits) - start
     assert float(gained.abs().min()) > 1e-2
     tolerance = (
         5e-3 if family == "distilbert" else 1e-6
@@ -62,13 +64,13 @@ def test_scores_add_up_to_the_evidence_gained(make_case, family):
 def test_a_text_of_unknown_words_scores_nothing(make_case):
     case = make_case("bert")
     case.trace.inputs["input_ids"][case.words] = UNK
-    assert not integrated_gradients(case.asked, case.special, UNK, steps=3).any()
+    assert not integrated_gradients(case.request, case.special, UNK, steps=3).any()
 
 
 def test_rows_bound_what_runs_together(make_case):
     case = make_case("bert")
     with case.runs() as runs:
-        integrated_gradients(case.asked, case.special, UNK, steps=8, rows=6)
+        integrated_gradients(case.request, case.special, UNK, steps=8, rows=6)
     assert max(len(run["input_ids"]) for run in runs) == 6
     with pytest.raises(ValueError, match="steps must be at least 1, got 0"):
-        integrated_gradients(case.asked, case.special, UNK, steps=0)
+        integrated_gradients(case.request, case.special, UNK, steps=0)

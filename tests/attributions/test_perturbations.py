@@ -6,20 +6,20 @@ import pytest
 import torch
 
 from effective_attention.attention.trace import trace
-from effective_attention.attributions.perturbations import Variants, blank_id, candidates, probabilities
-from effective_attention.attributions.request import Asked
+from effective_attention.attributions.perturbations import PerturbedTexts, blank_id, candidates, probabilities
+from effective_attention.attributions.request import AttributionRequest
 from effective_attention.errors import UserError
 
 
 def whole(case, examples):
     keep = case.trace.mask[examples]
-    return Variants(torch.tensor(examples), keep, torch.zeros_like(keep))
+    return PerturbedTexts(torch.tensor(examples), keep, torch.zeros_like(keep))
 
 
 def test_untouched_texts_answer_as_they_did(make_case):
     case = make_case("roberta")
-    found = probabilities(case.asked, whole(case, [2, 0, 1, 1]))
-    torch.testing.assert_close(found, case.asked.probability(case.trace.logits)[[2, 0, 1, 1]], rtol=1e-4, atol=1e-6)
+    found = probabilities(case.request, whole(case, [2, 0, 1, 1]))
+    torch.testing.assert_close(found, case.request.probability(case.trace.logits)[[2, 0, 1, 1]], rtol=1e-4, atol=1e-6)
 
 
 def test_padding_on_the_left_is_left_out_too(make_case):
@@ -27,13 +27,15 @@ def test_padding_on_the_left_is_left_out_too(make_case):
     case = make_case("gpt2")
     mask = case.trace.inputs["attention_mask"].flip(1)
     ids = torch.zeros_like(mask).masked_scatter(mask.bool(), case.trace.inputs["input_ids"][case.trace.mask])
-    flipped = Asked(trace(case.model, {"input_ids": ids, "attention_mask": mask}), case.asked.target)
+    flipped = AttributionRequest(trace(case.model, {"input_ids": ids, "attention_mask": mask}), case.request.target)
     found = []
-    for asked in (case.asked, flipped):
-        keep = asked.trace.mask
+    for request in (case.request, flipped):
+        keep = request.trace.mask
         first = torch.nn.functional.one_hot(keep.int().argmax(dim=-1), 9).bool()
-        pairs = Variants(torch.arange(3).repeat(2), keep.repeat(2, 1), torch.cat([torch.zeros_like(first), first]))
-        found.append(probabilities(asked, pairs, unk_id=3))
+        pairs = PerturbedTexts(
+            torch.arange(3).repeat(2), keep.repeat(2, 1), torch.cat([torch.zeros_like(first), first])
+        )
+        found.append(probabilities(request, pairs, unk_id=3))
     torch.testing.assert_close(found[1], found[0])
     assert float((found[0][:3] - found[0][3:]).abs().max()) > 1e-3
 
@@ -45,7 +47,7 @@ def test_equal_variants_run_once_and_nothing_is_padded(make_case):
     for variant, place in enumerate((1, 2, 3, 5)):
         keep[variant, place] = False
     with case.runs() as runs:
-        found = probabilities(case.asked, Variants(torch.tensor([0, 0, 0, 0, 1]), keep, torch.zeros_like(keep)))
+        found = probabilities(case.request, PerturbedTexts(torch.tensor([0, 0, 0, 0, 1]), keep, torch.zeros_like(keep)))
     assert [tuple(run["input_ids"].shape) for run in runs] == [(1, 6), (2, 8)]
     assert all(bool(run["attention_mask"].all()) for run in runs)
     assert found[0] == found[1] == found[2] != found[3]
@@ -55,18 +57,18 @@ def test_the_same_words_of_other_examples_keep_their_own_question(make_case):
     case = make_case("bert", (5, 5))
     case.trace.inputs["input_ids"][1] = case.trace.inputs["input_ids"][0]
     with case.runs() as runs:
-        found = probabilities(case.asked, whole(case, [0, 1]))
+        found = probabilities(case.request, whole(case, [0, 1]))
     assert [len(run["input_ids"]) for run in runs] == [1]
     assert float(found.sum()) == pytest.approx(1)  # probabilities of both classes of one text
 
 
 def test_bad_calls_are_refused(make_case):
     case = make_case("bert")
-    variants = whole(case, [0])
+    texts = whole(case, [0])
     with pytest.raises(ValueError, match="rows must be at least 1, got 0"):
-        probabilities(case.asked, variants, rows=0)
+        probabilities(case.request, texts, rows=0)
     with pytest.raises(ValueError, match="unk_id must be the id"):
-        probabilities(case.asked, Variants(variants.example, variants.keep, variants.keep))
+        probabilities(case.request, PerturbedTexts(texts.example, texts.keep, texts.keep))
     with pytest.raises(ValueError, match="special must be of shape \\(3, 9\\) as the tokens, got \\(1, 9\\)"):
         candidates(case.trace, case.special[:1])
 

@@ -1,56 +1,60 @@
-"""What every explanation promises, checked for all of them."""
+"""What every registered method promises, for standard and effective attention where it reads attention; erasure too."""
 
+import contextlib
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
 
 from effective_attention.attention.trace import trace
-from effective_attention.attributions.blank_out import blank_out
+from effective_attention.attributions.attribute import runs
 from effective_attention.attributions.erasure import erasure
-from effective_attention.attributions.gradients import gradient_times_input, gradient_weighted, input_gradients
-from effective_attention.attributions.integrated_gradients import integrated_gradients
+from effective_attention.attributions.gradients import gradient_graph
 from effective_attention.attributions.norms import norm_weights
+from effective_attention.attributions.registry import registered
+from helpers.cases import DECODERS
 
 UNK = 3
-
-
-def fresh(case):
-    """Copy the question without its cached gradients."""
-    return replace(case.asked)
+ROW = 3  # of every text of the usual batch; a decoder's first tokens see little
 
 
 def scores_of(case):
-    """Make two explanations that depend on the tokens alone, so not on the batch."""
+    """Make two attributions that depend on the tokens alone, so not on the batch."""
     ids = case.trace.inputs["input_ids"].double()
     return torch.stack([ids.sin(), -ids.cos()])
 
 
-METHODS = {
-    "input_gradients": lambda case: input_gradients(fresh(case)),
-    "gradient_times_input": lambda case: gradient_times_input(fresh(case)),
-    "gradient_weighted": lambda case: gradient_weighted(fresh(case), "standard"),
-    "gradient_weighted effective": lambda case: gradient_weighted(fresh(case), "effective"),
-    "integrated_gradients": lambda case: integrated_gradients(case.asked, case.special, UNK, steps=4),
-    "blank_out": lambda case: blank_out(case.asked, case.special, UNK),
-    "norm per head": lambda case: norm_weights(case.trace).per_head,
-    "norm per layer effective": lambda case: norm_weights(case.trace, "effective").per_layer,
-    "erasure delete": lambda case: torch.stack(erasure(case.asked, scores_of(case), case.special), dim=1).transpose(
-        0, 2
-    ),
-    "erasure blank": lambda case: torch.stack(
-        erasure(case.asked, scores_of(case), case.special, how="blank", unk_id=UNK), dim=1
-    ).transpose(0, 2),
-}  # each (batch, ...), then axes of tokens last
-PER_TEXT = ("erasure delete", "erasure blank")
+def scored(method, attention, case, row=ROW):
+    work = case.work(row=row, steps=4)
+    return method.function(work) if attention is None else method.function(work, attention)
+
+
+def erased(how, case, row=ROW):
+    found = erasure(case.request, scores_of(case), case.special, how=how, unk_id=UNK)
+    return torch.stack(found, dim=1).transpose(0, 2)
+
+
+TOKENS = {
+    " ".join(filter(None, [method.name, attention])): partial(scored, method, attention)
+    for method, attention in runs(registered())
+}  # the last axis counts tokens
+PAIRS = {
+    "gradient_graph": lambda case, row=ROW: gradient_graph(case.work(), "standard"),
+    "gradient_graph effective": lambda case, row=ROW: gradient_graph(case.work(), "effective"),
+    "norm per head": lambda case, row=ROW: norm_weights(case.trace).per_head,
+    "norm per layer effective": lambda case, row=ROW: norm_weights(case.trace, "effective").per_layer,
+}  # the last two do: what some methods read a row of
+TEXTS = {f"erasure {how}": partial(erased, how) for how in ("delete", "blank")}  # none does
+METHODS = {**TOKENS, **PAIRS, **TEXTS}
 FAMILIES = ("bert", "roberta", "distilbert", "electra", "gpt2", "llama")
 
 
 def cut(name, found, size):
     """Cut the padding off the axes that count tokens."""
-    if name in PER_TEXT:
+    if name in TEXTS:
         return found
-    return found[..., :size, :size] if found.ndim > 2 else found[..., :size]
+    return found[..., :size, :size] if name in PAIRS else found[..., :size]
 
 
 def hooks(model):
@@ -97,7 +101,7 @@ def test_neither_companions_nor_padding_matter(make_case, family, method):
     together = METHODS[method](case)
     wider = METHODS[method](case.padded(3))
     torch.testing.assert_close(cut(method, wider, 9), together, rtol=2e-3, atol=2e-5)
-    if method not in PER_TEXT:
+    if method not in TEXTS:
         assert not wider[..., 9:].any()
     for row, length in enumerate((9, 6, 4)):
         alone = METHODS[method](case.alone(row))
@@ -123,9 +127,10 @@ def test_the_model_is_left_as_it_was_after_an_error(make_case, method):
     before = hooks(case.model)
     implementation = case.model.config._attn_implementation
     inputs = {**case.trace.inputs, "input_ids": case.trace.inputs["input_ids"] + 900}  # no such tokens
-    broken = replace(case, asked=replace(case.asked, trace=replace(case.trace, inputs=inputs)))
-    with pytest.raises(IndexError):
+    broken = replace(case, request=replace(case.request, trace=replace(case.trace, inputs=inputs)))
+    with broken.runs() as runs_of_the_model, contextlib.suppress(IndexError):
         METHODS[method](broken)
+        assert not runs_of_the_model, "an error in the model was lost"
     assert hooks(case.model) == before
     assert case.model.config._attn_implementation == implementation
     assert all(module.training for module in case.model.modules())
@@ -137,9 +142,9 @@ BLANKING = ("integrated_gradients", "blank_out", "erasure delete", "erasure blan
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("family", ["bert", "gpt2"])
 def test_short_texts_and_empty_rows_are_defined(make_case, family, method):
-    """Check three words, one word, and a row of padding only (BERT: with [CLS] and [SEP], then nothing else)."""
+    """Check three words, one word, and padding only; BERT has [CLS] and [SEP] too, and a text of nothing else."""
     lengths = (5, 3, 2, 0) if family == "bert" else (3, 1, 0)
-    found = METHODS[method](make_case(family, lengths))
+    found = METHODS[method](make_case(family, lengths), row=2 if family in DECODERS else 0)
     assert bool(found.isfinite().all())
     assert bool(found[0].any())
     assert not found[-1].any()
@@ -162,5 +167,5 @@ def test_a_model_traced_otherwise_is_refused(make_case):
     with pytest.raises(ValueError, match="called its attention 2 times, but 1 times when it was traced"):
         norm_weights(short)
     with pytest.raises(ValueError, match="called its attention 2 times"):
-        _ = replace(case.asked, trace=short).gradients
+        _ = replace(case.request, trace=short).gradients
     assert trace(case.model, case.trace.inputs).logits.shape == (3, 2)

@@ -9,7 +9,7 @@ from transformers.masking_utils import AttentionMaskInterface, eager_mask
 
 from effective_attention.attention.hook import attention_function, eager_function
 from effective_attention.attention.trace import trace
-from effective_attention.attributions.request import Asked
+from effective_attention.attributions.request import AttributionRequest
 
 NUDGE: dict = {}
 STEP = 1e-5
@@ -31,7 +31,7 @@ AttentionMaskInterface.register("nudged_attention", eager_mask)
 
 @torch.no_grad()
 def evidence(case):
-    return case.asked.evidence(case.model(**case.trace.inputs).logits)
+    return case.request.evidence(case.model(**case.trace.inputs).logits)
 
 
 def moved_embeddings(case, by):
@@ -51,7 +51,7 @@ def moved_attention(case, layer, by):
 @pytest.mark.parametrize("family", ["bert", "roberta", "distilbert", "electra", "gpt2"])
 def test_gradient_of_the_embeddings(make_case, family):
     case = make_case(family, double=True)
-    gradients = case.asked.gradients
+    gradients = case.request.gradients
     for seed in range(3):
         direction = torch.randn(
             gradients.embedding.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
@@ -66,7 +66,7 @@ def test_gradient_of_the_embeddings(make_case, family):
 @pytest.mark.parametrize("layer", [0, 1])
 def test_gradient_of_the_attention(make_case, family, layer):
     case = make_case(family, double=True)
-    gradient = case.asked.gradients.attention[layer]
+    gradient = case.request.gradients.attention[layer]
     assert float(gradient.abs().max()) > 1e-3
     for seed in range(3):
         direction = torch.randn(gradient.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
@@ -78,52 +78,52 @@ def test_gradient_of_the_attention(make_case, family, layer):
 
 def test_grouped_queries_have_a_gradient_per_head(make_case):
     case = make_case("llama")
-    for layer, gradient in zip(case.trace.layers, case.asked.gradients.attention, strict=True):
+    for layer, gradient in zip(case.trace.layers, case.request.gradients.attention, strict=True):
         assert gradient.shape == layer.attention.shape == (3, 4, 9, 9)
 
 
 @pytest.mark.parametrize("classes", [2, 3, 5])
 def test_evidence_is_the_log_odds_of_the_probability(make_case, classes):
-    asked = make_case(classes=classes).asked
+    request = make_case(classes=classes).request
     logits = torch.randn(3, classes, dtype=torch.float64, requires_grad=True)
-    probability = asked.probability(logits)
+    probability = request.probability(logits)
     torch.testing.assert_close(probability, torch.stack([logits.softmax(-1)[row, row % classes] for row in range(3)]))
-    torch.testing.assert_close(asked.evidence(logits), (probability / (1 - probability)).log())
-    (of_evidence,) = torch.autograd.grad(asked.evidence(logits).sum(), logits)
+    torch.testing.assert_close(request.evidence(logits), (probability / (1 - probability)).log())
+    (of_evidence,) = torch.autograd.grad(request.evidence(logits).sum(), logits)
     (of_probability,) = torch.autograd.grad(probability.sum(), logits)
     torch.testing.assert_close(of_evidence * (probability * (1 - probability)).detach()[:, None], of_probability)
 
 
 def test_evidence_does_not_saturate(make_case):
-    asked = make_case().asked
+    request = make_case().request
     logits = torch.tensor([[200.0, -200.0]] * 3, requires_grad=True)
-    (gradient,) = torch.autograd.grad(asked.evidence(logits).sum(), logits)
+    (gradient,) = torch.autograd.grad(request.evidence(logits).sum(), logits)
     assert gradient.tolist() == [[1, -1], [-1, 1], [1, -1]]
 
 
 def test_rows_of_other_examples(make_case):
-    asked = make_case(classes=3).asked
+    request = make_case(classes=3).request
     logits = torch.randn(4, 3)
     examples = torch.tensor([2, 2, 0, 1])
     torch.testing.assert_close(
-        asked.probability(logits, examples), logits.double().softmax(-1)[torch.arange(4), asked.target[examples]]
+        request.probability(logits, examples), logits.double().softmax(-1)[torch.arange(4), request.target[examples]]
     )
 
 
 def test_the_score_of_a_regression_is_explained_itself(make_case):
     case = make_case(classes=1, double=True)
-    odd = replace(case.asked, target=torch.tensor([7, 7, 7]))  # ignored
+    odd = replace(case.request, target=torch.tensor([7, 7, 7]))  # ignored
     assert torch.equal(odd.probability(case.trace.logits), case.trace.logits[:, 0])
     assert torch.equal(odd.evidence(case.trace.logits), case.trace.logits[:, 0])
-    torch.testing.assert_close(odd.gradients.embedding, case.asked.gradients.embedding)
+    torch.testing.assert_close(odd.gradients.embedding, case.request.gradients.embedding)
 
 
 def test_bad_questions_are_refused(make_case):
     seen = make_case().trace
     with pytest.raises(ValueError, match="target must be one class for each of 3 examples, got shape \\(2,\\)"):
-        Asked(seen, torch.tensor([0, 1]))
+        AttributionRequest(seen, torch.tensor([0, 1]))
     with pytest.raises(ValueError, match="target must be from 0 to 1, got 0 to 2"):
-        Asked(seen, torch.tensor([0, 1, 2]))
+        AttributionRequest(seen, torch.tensor([0, 1, 2]))
     body = trace(seen.model.bert, {name: seen.inputs[name] for name in ("input_ids", "attention_mask")})
     with pytest.raises(ValueError, match="BertModel gave shape \\(3, 9, 16\\); use a classifier"):
-        Asked(body, torch.tensor([0, 1, 0]))
+        AttributionRequest(body, torch.tensor([0, 1, 0]))

@@ -15,16 +15,17 @@ DECODERS = ("gpt2", "llama")
 class Case:
     """A traced batch with a question, and what its tokens are."""
 
-    asked: Any
+    request: Any
     special: Any
+    index: Any  # the examples' places in a split, as the seeds of random scores
 
     @property
     def trace(self) -> Any:
-        return self.asked.trace
+        return self.request.trace
 
     @property
     def model(self) -> Any:
-        return self.asked.trace.model
+        return self.request.trace.model
 
     @property
     def words(self) -> Any:
@@ -38,8 +39,8 @@ class Case:
         from effective_attention.attention.trace import trace
 
         inputs = {name: value[rows][:, places] for name, value in self.trace.inputs.items()}
-        asked = replace(self.asked, trace=trace(self.model, inputs), target=self.asked.target[rows])
-        return Case(asked, self.special[rows][:, places])
+        request = replace(self.request, trace=trace(self.model, inputs), target=self.request.target[rows])
+        return Case(request, self.special[rows][:, places], self.index[rows])
 
     def padded(self, more: int) -> "Case":
         """Return the case of the same texts with more padding."""
@@ -48,7 +49,14 @@ class Case:
         from effective_attention.attention.trace import trace
 
         inputs = {name: pad(value, (0, more)) for name, value in self.trace.inputs.items()}
-        return Case(replace(self.asked, trace=trace(self.model, inputs)), pad(self.special, (0, more)))
+        return Case(replace(self.request, trace=trace(self.model, inputs)), pad(self.special, (0, more)), self.index)
+
+    def work(self, **settings: Any) -> Any:
+        """The batch as methods are handed it, with no shared work done yet."""
+        from effective_attention.attributions.shared_work import Settings, SharedWork
+
+        known = replace(self.trace, inputs={**self.trace.inputs, "index": self.index})
+        return SharedWork(replace(self.request, trace=known), self.words, Settings(UNK, **settings))
 
     @contextmanager
     def runs(self) -> Iterator[list[dict[str, Any]]]:
@@ -129,9 +137,10 @@ def build_case(
     import torch
 
     from effective_attention.attention.trace import trace
-    from effective_attention.attributions.request import Asked
+    from effective_attention.attributions.request import AttributionRequest
 
     model = model or build_model(family, classes)
     model = model.double() if double else model
     inputs, special = build_inputs(family, lengths)
-    return Case(Asked(trace(model, inputs), torch.arange(len(lengths)) % classes), special)
+    index = torch.arange(len(lengths))
+    return Case(AttributionRequest(trace(model, inputs), index % classes), special, index + 40)

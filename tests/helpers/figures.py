@@ -45,3 +45,36 @@ def can_draw(name: str, table: pd.DataFrame) -> bool:
 def figures_of(analysis: str) -> list[str]:
     """List the names of an analysis' figures, in the order of its chapter."""
     return [drawing.name for chapter in CHAPTERS if chapter.analysis == analysis for drawing in chapter.figures]
+
+
+def both_weights(make: Make, analysis: str, **options: Any) -> pd.DataFrame:
+    """Pretrained and finetuned, as a sweep over checkpoints leaves them."""
+    return pd.concat(
+        [make(checkpoint=name, seed=len(name), **options)[analysis] for name in ("", "runs/x")], ignore_index=True
+    )
+
+
+def line_of(axes: Any, label: str) -> Any:
+    (line,) = [line for line in axes.lines if line.get_label() == label]
+    return line
+
+
+def named(size: int) -> tuple[str, ...]:
+    return tuple(f"a-rather-long-token{place}" for place in range(size))
+
+
+def assert_runs_are_named(analysis: str, make: Make) -> None:
+    """In every figure of an analysis: pretrained and finetuned weights are told apart in words."""
+    table = both_weights(make, analysis, layers=1, heads=2)
+    for name in figures_of(analysis):
+        figure = FIGURES[name](table)
+        said = " ".join(axes.get_ylabel() + axes.get_title() for axes in plots(figure))
+        said += " ".join(text.get_text() for legend in figure.legends for text in legend.get_texts())
+        assert "pretrained" in said, name
+        assert "finetuned" in said, name
+
+
+def said_of_runs(figure: Figure) -> str:
+    """All labels, titles and legends."""
+    said = " ".join(axes.get_ylabel() + axes.get_title() for axes in plots(figure))
+    return said + " ".join(text.get_text() for legend in figure.legends for text in legend.get_texts())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -162,12 +163,20 @@ def test_summaries_by_hand(page: Page, makers: tuple[Make, Make]) -> None:
 
 def test_each_figure_and_table_says_what_was_measured_on_which_data(page: Page, makers: tuple[Make, Make]) -> None:
     counts = "RTE 408, MRPC 408, STS-B 408"
-    sentence = f"Measured on validation examples ({counts}), minilm (finetuned), data from local files"
-    assert page.text.count(sentence) == 60  # 43 figures, and the tables of 17 sections
+    said = f"Measured on validation examples ({counts}), minilm (finetuned), data from local files."
+    combined = combine([RunResults({}, makers[0](task, seed=index)) for index, task in enumerate(TASKS)])
+    expected = Counter[str]()  # each figure of a section, and its small tables together, say the section's sentence
+    for chapter in (chapter for chapter in CHAPTERS if chapter.analysis in combined):
+        table = combined[chapter.analysis]
+        pictures = [drawing for drawing in chapter.figures if drawing.on_page and drawing.can_draw(table)]
+        expected[sections.measured(table)] += len(pictures) + bool(chapter.tables)
+    assert expected[said] > 20
+    assert {sentence: page.text.count(sentence) for sentence in expected} == expected
     assert f"the two compared on the same examples ({counts})." in page.text
     tables = makers[0]("rte", model="tiny", data="sample", split="test", examples=7, checkpoint="")
     assert sections.measured(tables["timing"]) == (
-        "Measured on test examples (RTE 7), tiny (pretrained), data from the embedded sample."
+        "Measured on test examples (RTE 7), tiny (pretrained), data from the embedded sample; "
+        "effective attention read exactly, and as published, with padding inside the null space."
     )
 
 
@@ -246,12 +255,14 @@ def test_the_pattern_classifiers_own_quality_is_shown(
     makers: tuple[Make, Make], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     facts = {"macro_f1": 0.873, "patterns": ["block", "vertical"], "confusion": [[41, 2], [3, 57]]}
+    facts["maps_held_out"] = 103
     facts["agreement"] = {"maps": 100, "share": 0.88, "cohen_kappa": 0.84}
     monkeypatch.setattr(patterns, "pattern_net_facts", lambda: facts)
     write_report(tmp_path / "report.html", [RunResults(makers[1](), {"patterns": makers[0]()["patterns"]})])
     page = read(tmp_path / "report.html")
     assert page.row("patterns", "vertical") == ["vertical", "3", "57"]
     assert "macro-F1 on held-out maps is 0.873" in page.text
+    assert "on the 103 annotated maps held out" in page.text
     assert "maps 100, share 0.88, cohen kappa 0.84" in page.text
 
 

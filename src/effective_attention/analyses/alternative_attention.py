@@ -10,16 +10,16 @@ The check could fail: ``control`` takes the same weights away from the same keys
 row's to one random token. It is as far from the model's attention, but not inside the null space, and logits do change.
 
 Deviations: the null space is that of ``[V, 1]``, values with their bias, and not of ``[T, 1]``: the two are the same
-    where a
-head's output projection has full row rank (``null_space`` measures it), and what leaves ``V``'s output alone always
-leaves ``T``'s. ``effective`` is the exact reading. Heads that are not shown are searched with less effort (one start,
-two programs a
-query: on MiniLM 94 % of the distance that four starts find), so that a whole model takes about a minute.
+where a head's output projection has full row rank (``null_space`` measures it), and what leaves ``V``'s output alone
+always leaves ``T``'s. ``effective`` is the exact reading. Heads that are not shown are searched with less effort (one
+start, two programs a query: on MiniLM 94 % of the distance that four starts find), so that a whole model takes about a
+minute.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sized
+from dataclasses import replace
 from itertools import product
 from typing import Any, Literal, TypeVar, get_args
 
@@ -33,6 +33,7 @@ from torch import Tensor
 
 from effective_attention.analyses.common.base import Analysis, Context, TextAnalysis
 from effective_attention.analyses.common.options import check_flag, check_number
+from effective_attention.analyses.common.schema import HEAD, LAYER, Block, Column, Schema, attention_column
 from effective_attention.analyses.common.tables import tidy
 from effective_attention.attention.alternatives import alternative_maps, bounds, distance
 from effective_attention.attention.replacement import replaced_logits
@@ -44,22 +45,39 @@ SHOWN = ("standard", "alternative", "effective")
 METHODS = ("step", "program")
 PUT_IN = ("alternative", "control")
 SCOPES = ("head", "all")
-_COLUMNS = [
-    "attention",
-    "quantity",
-    "layer",
-    "head",
-    "query",
-    "key",
-    "query_token",
-    "key_token",
-    "method",
-    "scope",
-    "value",
-]
-_COLUMNS += ["examples"]
 _LIGHT = {"starts": 1, "rounds": 2}  # for the heads that are not shown
 _One = TypeVar("_One")
+SCHEMA = Schema(
+    (
+        replace(attention_column(*SHOWN, "control"), missing=True),
+        Column(
+            "quantity",
+            "what the value is; see the blocks",
+            "name",
+            ("weight", "distance", "bound", "freedom", "output_change", "logit_change", "probability"),
+            key=True,
+        ),
+        replace(LAYER, missing=True),
+        replace(HEAD, missing=True),
+        Column("query", "position of the token that attends, counted from 0", "whole", low=0, key=True, missing=True),
+        Column("key", "position of the token attended to, counted from 0", "whole", low=0, key=True, missing=True),
+        Column("query_token", "the token at the position query", "name", missing=True),
+        Column("key_token", "the token at the position key", "name", missing=True),
+        Column("method", "how the other map was found", "name", METHODS, key=True, missing=True),
+        Column("scope", "which heads were replaced: the shown one, or all", "name", SCOPES, key=True, missing=True),
+        Column("value", "what quantity says; a distance is the share of a token's attention that is moved"),
+        Column("examples", "how many texts were read: one", "whole", low=1, high=1),
+    ),
+    blocks=(
+        Block({"quantity": "weight", "attention": SHOWN}, ("layer", "head", "query", "key")),
+        Block({"quantity": "distance", "attention": "alternative"}, ("layer", "head", "query", "method")),
+        Block({"quantity": "bound", "attention": "alternative"}, ("layer", "head", "query")),
+        Block({"quantity": "freedom"}, ("layer", "head")),
+        Block({"quantity": "output_change", "attention": PUT_IN}, ("layer", "head")),
+        Block({"quantity": "logit_change", "attention": PUT_IN}, ("scope",)),
+        Block({"quantity": "probability", "attention": ("standard", *PUT_IN)}, ("scope",)),
+    ),
+)
 
 
 def traced_alone(seen: Trace) -> Trace:
@@ -73,7 +91,10 @@ def control_map(
     generator: np.random.Generator,
     visible: np.ndarray,
 ) -> Float64[np.ndarray, "query key"]:
-    """As far from ``attention``, and taken from the same keys, but all given to one random visible key that lost nothing."""
+    """Return a map as far from ``attention`` as ``alternative`` is, but with another output.
+
+    The same weights are taken from the same keys, and all are given to one random visible key that lost nothing.
+    """
     control = np.minimum(attention, alternative)
     moved = 1 - control.sum(axis=-1)
     for query, takers in enumerate(visible & (alternative >= attention)):
@@ -82,11 +103,10 @@ def control_map(
 
 
 class AlternativeAttention(TextAnalysis):
-    """Table: attention, quantity, layer, head, query, key, query_token, key_token, method, scope, value, examples.
+    """Other attention maps with the same output, for one text; the table is described by ``SCHEMA``.
 
     Quantities: ``weight`` (the shown head's maps), ``distance`` of each query's alternative by ``method``, ``bound``
-        that no
-    distance exceeds (shown head), ``freedom`` (dimensions of the null space; 0: there is no alternative),
+    that no distance exceeds (shown head), ``freedom`` (dimensions of the null space; 0: there is no alternative),
     ``output_change`` (of the shown head, relative), ``logit_change`` (largest) and ``probability`` (of the class
     predicted before), with the shown head replaced and with all heads of all layers at once (``scope``).
 
@@ -98,6 +118,8 @@ class AlternativeAttention(TextAnalysis):
         starts: From how many starts to look for the shown head's.
         bound: Whether to bound the shown head's distances from above, which takes about two programs for every weight.
     """
+
+    schema = SCHEMA
 
     def __init__(
         self,
@@ -133,7 +155,7 @@ class AlternativeAttention(TextAnalysis):
         return self._table_of(self._search(alone), alone.inputs["input_ids"][0])
 
     def _shapes(self, size: int) -> dict[str, tuple[int, ...]]:
-        """Of what is found for a text of this length."""
+        """Return the shape of each tensor that is found for a text of this length."""
         heads = self.context.layers, self.context.heads
         return {
             "weight": (len(SHOWN), size, size),
@@ -191,7 +213,7 @@ class AlternativeAttention(TextAnalysis):
             found["bounds"][:] = torch.tensor(list(limits), dtype=torch.float64)
 
     def _add_answers(self, found: dict[str, Tensor], seen: Trace, maps: Tensor, replaced: Tensor) -> None:
-        """Through the model, in its own precision."""
+        """Run the model with the other maps in place, in its own precision, and add what it answers."""
         only = torch.zeros_like(replaced)
         only[self.layer, self.head] = True
         scopes = [only, replaced] if self.heads == "all" else [only]
@@ -222,10 +244,10 @@ class AlternativeAttention(TextAnalysis):
         tokens = dict(enumerate(self.context.tokenizer.convert_ids_to_tokens(ids.tolist())))
         for axis in ("query", "key"):
             table[f"{axis}_token"] = table[axis].map(tokens)
-        return table.assign(examples=1)[_COLUMNS]
+        return table.assign(examples=1)[SCHEMA.names]
 
     def _axes(self, size: int) -> list[tuple[str, str, dict[str, Any]]]:
-        """Quantity, where it is found, and what its axes are."""
+        """Return each quantity, the tensor where it is found, and what its axes are."""
         places = {"layer": range(self.context.layers), "head": range(self.context.heads)}
         queries, put_in, scopes = {"query": range(size)}, {"attention": PUT_IN}, {"scope": SCOPES}
         return [
@@ -240,7 +262,7 @@ class AlternativeAttention(TextAnalysis):
 
 
 def _head(seen: Trace, layer: int, head: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """One head's attention, of sum 1 to double precision, its values and what each query sees."""
+    """Return one head's attention, of sum 1 to double precision, its values and what each query sees."""
     one = seen.layers[layer]
     attention = one.attention[0, head].cpu().double()
     everything = torch.ones(1, 1, *attention.shape, dtype=torch.bool)
@@ -250,6 +272,6 @@ def _head(seen: Trace, layer: int, head: int) -> tuple[np.ndarray, np.ndarray, n
 
 
 def _progress(work: Iterable[_One], title: str, total: int | None = None) -> Iterable[_One]:
-    """Behind a bar on stderr, which does not get in the way of the one that is shown while the split is read."""
+    """Yield work behind a bar on stderr, which does not get in the way of the one shown while the split is read."""
     total = len(work) if isinstance(work, Sized) else total
     return track(work, title, total=total, console=Console(stderr=True), transient=True)

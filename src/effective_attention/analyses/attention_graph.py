@@ -6,8 +6,7 @@ every layer, down to the input tokens. As in the paper, flow is normalised per n
 to 1.
 
 Deviations: effective attention has negative weights, which a graph cannot have; ``convention`` says what becomes of
-    them, in each
-head before heads are averaged. The example is one of the split, or a text of the user's.
+them, in each head before heads are averaged. The example is one of the split, or a text of the user's.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from torch import Tensor
 
 from effective_attention.analyses.common.base import Analysis, Context, TextAnalysis
 from effective_attention.analyses.common.options import check_graph_options, is_whole_number
+from effective_attention.analyses.common.schema import CONVENTION, LAYER, Block, Column, Schema, attention_column
 from effective_attention.analyses.common.tables import name_tokens, tidy
 from effective_attention.attention.trace import Trace
 from effective_attention.attention.variants import ATTENTIONS
@@ -28,13 +28,33 @@ from effective_attention.graphs.flow import attention_flow
 from effective_attention.graphs.rollout import attention_rollout
 
 METHODS = ("raw", "rollout", "flow")
-_COLUMNS = ["attention", "method", "layer", "query", "key", "query_token", "key_token", "value", "convention"]
+_KEYS = ("attention", "layer", "query", "key")
+SCHEMA = Schema(
+    (
+        attention_column(*ATTENTIONS),
+        Column(
+            "method", "raw: attention to the layer below; rollout, flow: down to the input", "name", METHODS, key=True
+        ),
+        LAYER,
+        Column("query", "position of the token that attends, counted from 0", "whole", low=0, key=True),
+        Column("key", "position of the token attended to, counted from 0", "whole", low=0, key=True),
+        Column("query_token", "the token at the position query", "name"),
+        Column("key_token", "the token at the position key", "name"),
+        Column("value", "weight, heads averaged; the weights of a query in a layer sum to 1", low=0, high=1),
+        CONVENTION,
+        Column("examples", "how many texts were read: one", "whole", low=1, high=1),
+    ),
+    blocks=(
+        Block({"method": "raw"}, _KEYS),  # every query
+        Block({"method": ("rollout", "flow")}, _KEYS),  # the chosen query only
+    ),
+)
 
 
 def row_maps(
     graph: Float[Tensor, "layer query key"], row: int, *, residual: float = RESIDUAL
 ) -> dict[str, Float[Tensor, "layer key"]]:
-    """What one position looks at, layer by layer: in the layer below (raw), and in the input (rollout; flow, of sum 1).
+    """Return what one position looks at, by layer: in the layer below (raw), in the input (rollout; flow, of sum 1).
 
     Args:
         graph: Attention, heads averaged, without the residual.
@@ -49,14 +69,14 @@ def row_maps(
 
 
 def example_graph(trace: Trace, row: int, convention: Convention) -> Float[Tensor, "attention layer query key"]:
-    """One example's graphs, standard and effective, without padding."""
+    """Return one example's graphs, standard and effective, without padding."""
     places = trace.mask[row].nonzero()[:, 0]
     graphs = [trace_graph(trace, part, convention)[row] for part in ATTENTIONS]
     return torch.stack(graphs)[:, :, places][..., places]
 
 
 class AttentionGraph(TextAnalysis):
-    """Table: attention, method, layer, query, key, query_token, key_token, value, convention.
+    """One text as a graph; the table is described by ``SCHEMA``.
 
     ``raw`` has all queries, ``rollout`` and ``flow`` the chosen one.
 
@@ -66,6 +86,8 @@ class AttentionGraph(TextAnalysis):
         residual: Weight of the residual connection, from 0 to 1.
         convention: What negative weights become: their ``absolute`` value, or 0 (``positive``); rows then sum to 1.
     """
+
+    schema = SCHEMA
 
     def __init__(
         self, *, example: int = 0, row: int = 0, residual: float = RESIDUAL, convention: str = "absolute"
@@ -93,12 +115,12 @@ class AttentionGraph(TextAnalysis):
         self._check_row(int(trace.lengths[0]))
         graphs = example_graph(trace, 0, self.convention)
         parts = [part for name, graph in zip(ATTENTIONS, graphs, strict=True) for part in self._tables(name, graph)]
-        table = pd.concat(parts, ignore_index=True).assign(convention=self.convention)
+        table = pd.concat(parts, ignore_index=True).assign(convention=self.convention, examples=1)
         name_tokens(table, trace.inputs["input_ids"][0], self.context.tokenizer)
-        return table[_COLUMNS]
+        return table[SCHEMA.names]
 
     def _tables(self, attention: str, graph: Tensor) -> list[pd.DataFrame]:
-        """Of one attention: the whole graph, then the row's rollout and flow."""
+        """Return the tables of one attention: the whole graph, then the chosen query's rollout and flow."""
         layers, size, _ = graph.shape
         maps = row_maps(graph, self.row, residual=self.residual)
         shown = {"raw": (graph, range(size))} | {

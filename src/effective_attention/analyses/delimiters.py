@@ -15,12 +15,25 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
+from effective_attention.analyses.common.schema import HEAD, LAYER, Column, Schema, attention_column, count_column
 from effective_attention.analyses.common.tables import mean_over, tidy
 from effective_attention.analyses.common.tokens import of_kind
 from effective_attention.attention.trace import Trace
 from effective_attention.attention.variants import ATTENTIONS
 
 DELIMITERS = ("cls", "sep")
+SCHEMA = Schema(
+    (
+        attention_column(*ATTENTIONS),
+        LAYER,
+        HEAD,
+        Column("delimiter", "the token that is attended to", "name", DELIMITERS, key=True),
+        Column("value", "weight from all other tokens, mean over these and then over examples"),
+        count_column("examples that have the delimiter"),
+        Column("scale_min", "smallest of all weights of this attention in the split; standard: 0"),
+        Column("scale_max", "largest of all weights of this attention in the split; standard: 1"),
+    )
+)
 
 
 def attention_to(
@@ -28,12 +41,16 @@ def attention_to(
     delimiters: Bool[Tensor, "batch delimiter key"],
     real: Bool[Tensor, "batch query"],
 ) -> Float[Tensor, "batch head delimiter"]:
-    """The sum over each delimiter's tokens, averaged over the real queries that are not that delimiter."""
+    """Sum over each delimiter's tokens, and average over the real queries that are not that delimiter."""
     return _read(attention, *_places(delimiters, real))
 
 
 def _places(delimiters: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
-    """Where the delimiters are, (batch, place), and what each query's weight on them counts, (batch, delimiter, place, query)."""
+    """Return where the delimiters are, and how much each query's weight on them counts.
+
+    Returns:
+        Keys (batch, place) and shares (batch, delimiter, place, query).
+    """
     anywhere = delimiters.any(dim=1)
     places = anywhere.int().topk(int(anywhere.sum(dim=-1).max())).indices
     belongs = delimiters.gather(
@@ -45,7 +62,7 @@ def _places(delimiters: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _read(attention: Tensor, places: Tensor, counts: Tensor) -> Tensor:
-    """Only the delimiters' columns: reading a few keys is much cheaper than a product with all."""
+    """Read only the delimiters' columns of attention: reading a few keys is much cheaper than a product with all."""
     columns = attention.gather(
         -1, places[:, None, None].expand(*attention.shape[:3], -1)
     )  # (batch, head, query, place)
@@ -53,7 +70,9 @@ def _read(attention: Tensor, places: Tensor, counts: Tensor) -> Tensor:
 
 
 class Delimiters(SplitAnalysis):
-    """Fig. 5, 6. Table: attention, layer, head, delimiter, value, scale_min, scale_max."""
+    """Fig. 5, 6. Table: attention, layer, head, delimiter, value, count, scale_min, scale_max."""
+
+    schema = SCHEMA
 
     lowest: Tensor
     highest: Tensor
@@ -77,9 +96,10 @@ class Delimiters(SplitAnalysis):
         self.count += found.any(dim=-1).sum(dim=0)
 
     def _widen_scale(self, effective: Tensor, tokens: Tensor) -> None:
-        """Over real queries and keys; in place of the others stands a weight that is there anyway."""
+        """Let the colour scale reach to the weights of real queries and keys; padding must not widen it."""
         if not bool(tokens.all()):
             real = tokens[:, None, :, None] & tokens[:, None, None, :]
+            # in place of padding stands a weight that is there anyway
             effective = torch.where(real, effective, effective[:, :, :1, :1])
         low, high = torch.aminmax(effective)
         self.lowest, self.highest = torch.minimum(self.lowest, low), torch.maximum(self.highest, high)
@@ -91,7 +111,7 @@ class Delimiters(SplitAnalysis):
             "head": range(self.context.heads),
             "delimiter": DELIMITERS,
         }
-        table = tidy(mean_over(self.total, self.count), names)
+        table = tidy(mean_over(self.total, self.count), names, count=self.count.long())
         is_effective = table["attention"] == "effective"
         table["scale_min"] = is_effective * float(self.lowest)
         table["scale_max"] = (~is_effective).astype(float) + is_effective * float(self.highest)

@@ -5,24 +5,25 @@ depends on the other, summed over the split. Here between words, by the rule of 
 out: relation ``all``, direction ``either``. A word's attention to itself is part of the whole, as in their formula.
 
 Beyond the poster, arc by arc (an arc joins a word and the word it depends on), for ``all`` arcs and for each relation,
-in both
-directions: ``to_head`` is the row of the dependent, ``from_head`` that of the word it depends on. ``share`` is the
-    weight on the
-partner divided by the row's total, averaged over arcs; ``hits`` is how often the partner is the word with the largest
-weight, the word itself left out (Clark et al. (2019), Table 1; of equal weights that on the first word counts as the
-largest). A row without any weight on other words hits nothing.
+in both directions: ``to_head`` is the row of the dependent, ``from_head`` that of the word it depends on. ``share`` is
+the weight on the partner divided by the row's total, averaged over arcs; ``hits`` is how often the partner is the word
+with the largest weight, the word itself left out (Clark et al. (2019), Table 1; of equal weights that on the first word
+counts as the largest). A row without any weight on other words hits nothing.
 
-A share means little alone: words depend on neighbours. So the same is measured on made-up attention (``baseline``): all
-weight on the ``previous`` word of the input, all on the ``next`` one, or (``random``) the same on every word that may
-be seen, itself too; hits are then those of a random guess among the other words, 1 / (n - 1).
+A share means little alone: words depend on neighbours. So the same is measured on the attention of three fixed rules
+that know places only: all weight on the ``previous`` word of the input, all on the ``next`` one, or (``random``) the
+same on every word that may be seen, itself too; hits are then those of a random guess among the other words,
+1 / (n - 1). What a rule reaches for the same relation, direction and statistic stands beside every head's value.
 
 Deviations: words, not tokens. Effective attention has negative weights; what they become (``convention``) is decided
-    between
-sub-tokens, before words are made. Rows are not divided by their sums before the split is added up. What is a relation
-is up to the tagger or the treebank; a root has no arc, and a word whose head has no token (cut away) has none either.
+between sub-tokens, before words are made. Rows are not divided by their sums before the split is added up. What is a
+relation is up to the tagger or the treebank; a root has no arc, and a word whose head has no token (cut away) has none
+either.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 import torch
@@ -32,6 +33,16 @@ from torch import Tensor
 from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
 from effective_attention.analyses.common.options import check_pair_options, is_whole_number
 from effective_attention.analyses.common.pairs import counted, pair_weights
+from effective_attention.analyses.common.schema import (
+    CONVENTION,
+    HEAD,
+    LAYER,
+    Block,
+    Column,
+    Schema,
+    attention_column,
+    count_column,
+)
 from effective_attention.analyses.common.tables import mean_over, tidy
 from effective_attention.analyses.common.words import Arcs, arcs_of, word_attention, words_of
 from effective_attention.attention.trace import Trace
@@ -42,28 +53,37 @@ from effective_attention.graphs.conventions import Convention
 BASELINES = ("previous", "next", "random")
 DIRECTIONS = ("to_head", "from_head")
 STATISTICS = ("share", "hits")
-_COLUMNS = [
-    "attention",
-    "layer",
-    "head",
-    "relation",
-    "direction",
-    "statistic",
-    "value",
-    "count",
-    "baseline",
-    "convention",
-]
+_HEADS = ("attention", "layer", "head")
+SCHEMA = Schema(
+    (
+        attention_column(*ATTENTIONS),
+        LAYER,
+        HEAD,
+        Column("relation", "between the two words, as the tagger or the treebank names it; all: any", "name", key=True),
+        Column("direction", "which of the two words looks at the other", "name", ("either", *DIRECTIONS), key=True),
+        Column("statistic", "share of the weight, or how often it is the largest", "name", STATISTICS, key=True),
+        Column("value", "of this head, from 0 to 1", low=0, high=1),
+        Column("previous", "the same if every word looked at the word before it", low=0, high=1),
+        Column("next", "the same if every word looked at the word after it", low=0, high=1),
+        Column("random", "the same if every word looked at all words evenly, or guessed", low=0, high=1),
+        count_column("arcs"),
+        CONVENTION,
+    ),
+    blocks=(
+        Block({"relation": "all", "direction": "either", "statistic": "share"}, _HEADS),
+        Block({"direction": DIRECTIONS}, (*_HEADS, "relation", "statistic")),
+    ),
+)
 
 
 def arc_statistics(
     weights: Float[Tensor, "batch head word other_word"], arcs: Arcs
 ) -> Float[Tensor, "statistic direction arc head"]:
-    """The share of the row's weight that is on the partner, and 1 where no other word has more; see ``DIRECTIONS``.
+    """Return the share of the row's weight that is on the partner, and 1 where no other word has more.
 
     Args:
         weights: From each word to each word, not negative; 0 on words that are not there.
-        arcs: Of the batch.
+        arcs: Of the batch; each is looked at in both of ``DIRECTIONS``.
     """
     total, strongest = weights.sum(dim=-1), strongest_other(weights)  # (batch, head, word)
     found = []
@@ -76,22 +96,26 @@ def arc_statistics(
 
 
 def strongest_other(weights: Float[Tensor, "batch head word other_word"]) -> Int[Tensor, "batch head word"]:
-    """The word with the largest weight in each row, itself left out; -1 where no other has any."""
+    """Return the word with the largest weight in each row, itself left out; -1 where no other has any."""
     itself = torch.eye(weights.shape[-1], dtype=torch.bool, device=weights.device)
     largest, place = weights.masked_fill(itself, 0).max(dim=-1)  # the first of equal ones
     return place.where(largest > 0, -1)
 
 
 def connected(weights: Float[Tensor, "batch head word other_word"], arcs: Arcs) -> Float[Tensor, " head"]:
-    """The weight, in both directions, between words of which one depends on the other; no pair of words counts twice."""
+    """Add up the weight, in both directions, between words of which one depends on the other; each pair counts once."""
     related = torch.zeros(weights.shape[0], *weights.shape[2:], dtype=torch.bool, device=weights.device)
     related[arcs.example, arcs.dependent, arcs.head] = True
     example, word, other = (related | related.mT).nonzero(as_tuple=True)
     return weights[example, :, word, other].sum(dim=0)
 
 
-def made_up(seen: Bool[Tensor, "batch word other_word"]) -> Float[Tensor, "batch baseline word other_word"]:
-    """What words would look at that knew places only, see ``BASELINES``; ``seen`` says which words each may see."""
+def fixed_rules(seen: Bool[Tensor, "batch word other_word"]) -> Float[Tensor, "batch baseline word other_word"]:
+    """Return the attention of each of ``BASELINES``.
+
+    Args:
+        seen: Which words each word may see.
+    """
     place = torch.arange(seen.shape[-1], device=seen.device)
     previous, following = (place[:, None] + step == place for step in (-1, 1))
     there = seen.any(dim=1)  # by itself, if by no other
@@ -99,11 +123,11 @@ def made_up(seen: Bool[Tensor, "batch word other_word"]) -> Float[Tensor, "batch
     return torch.stack([(pairs & previous).double(), (pairs & following).double(), _even(seen)], dim=1)
 
 
-def made_up_statistics(
+def fixed_rules_statistics(
     seen: Bool[Tensor, "batch word other_word"], arcs: Arcs
 ) -> Float[Tensor, "statistic direction arc baseline"]:
-    """As ``arc_statistics`` of ``made_up``, but the hits of ``random`` are those expected of a guess among the other words."""
-    statistics = arc_statistics(made_up(seen), arcs)
+    """Return ``arc_statistics`` of ``fixed_rules``; hits of ``random`` are those expected of guessing another word."""
+    statistics = arc_statistics(fixed_rules(seen), arcs)
     itself = torch.eye(seen.shape[-1], dtype=torch.bool, device=seen.device)
     guess = arc_statistics(_even(seen & ~itself)[:, None], arcs)
     statistics[STATISTICS.index("hits"), ..., BASELINES.index("random")] = guess[STATISTICS.index("share"), ..., 0]
@@ -115,7 +139,7 @@ def _even(seen: Tensor) -> Tensor:
 
 
 def check_relation_options(subtypes: object, least: object) -> None:
-    """What is a relation, and which have rows."""
+    """Refuse wrong values of the options that say what a relation is, and which have rows."""
     if not isinstance(subtypes, bool):
         raise UserError(f"analysis.dependency_alignment.subtypes must be true or false, got {subtypes!r}")
     if not is_whole_number(least, 0):
@@ -123,16 +147,17 @@ def check_relation_options(subtypes: object, least: object) -> None:
 
 
 class DependencyAlignment(SplitAnalysis):
-    """Table: attention, layer, head, relation, direction, statistic, value, count (of arcs), baseline, convention.
+    """Table: attention, layer, head, relation, direction, statistic, value, previous, next, random, count, convention.
 
-    Baselines are rows with attention ``baseline``, layer and head -1, and their name in ``baseline``, which is empty
-    elsewhere.
+    ``previous``, ``next`` and ``random`` are what the fixed rules reach in place of the head; ``count`` is of arcs.
 
     Args:
         convention: What negative weights become: their ``absolute`` value, or 0 (``positive``).
         subtypes: Whether ``nsubj:pass`` is a relation of its own, or ``nsubj``.
         least: Relations with fewer arcs in the split have no rows, nor have those without any.
     """
+
+    schema = SCHEMA
 
     needs_tags = True
 
@@ -158,7 +183,7 @@ class DependencyAlignment(SplitAnalysis):
         return self
 
     def _readings(self) -> list[tuple[str, int, int, str]]:
-        """The head or the baseline that each row of the states is of."""
+        """List the head that each row of the states is of; the last rows are of ``BASELINES``."""
         layers, heads = range(self.context.layers), range(self.context.heads)
         found = [(attention, layer, head, "") for attention in ATTENTIONS for layer in layers for head in heads]
         return found + [("baseline", -1, -1, name) for name in BASELINES]
@@ -178,11 +203,11 @@ class DependencyAlignment(SplitAnalysis):
                 self._add(start, weights, arcs, arc_statistics(weights, arcs), kinds)
         seen = word_attention(counted(trace, special_tokens=False)[:, None].double(), words.member)[:, 0] > 0
         start = len(self.readings) - len(BASELINES)
-        self._add(start, made_up(seen), arcs, made_up_statistics(seen, arcs), kinds)
+        self._add(start, fixed_rules(seen), arcs, fixed_rules_statistics(seen, arcs), kinds)
         self.count += kinds.sum(dim=0)
 
     def _add(self, start: int, weights: Tensor, arcs: Arcs, statistics: Tensor, kinds: Tensor) -> None:
-        """To the states, from row ``start``: one row for each head of ``weights``."""
+        """Add to the states, from row ``start``: one row for each head of ``weights``."""
         rows = slice(start, start + weights.shape[1])
         self.arcs[:, rows] += torch.einsum("sdah,ar->shdr", statistics.double(), kinds)
         self.between[rows] += connected(weights, arcs)
@@ -190,21 +215,26 @@ class DependencyAlignment(SplitAnalysis):
 
     def compute(self) -> pd.DataFrame:
         kept = (self.count >= max(self.least, 1)).nonzero()[:, 0]
-        names = ["all", *(self.relations[number] for number in kept.tolist())]
+        relations = ["all", *(self.relations[number] for number in kept.tolist())]
         total = torch.cat([self.arcs.sum(dim=-1, keepdim=True), self.arcs[..., kept]], dim=-1)
         count = torch.cat([self.count.sum(dim=0, keepdim=True), self.count[kept]])
-        by_arc = tidy(
-            mean_over(total, count),
-            {"statistic": STATISTICS, "reading": range(len(self.readings)), "direction": DIRECTIONS, "relation": names},
-            count=count.long(),
-        )
-        alignment = tidy(
-            self.between / self.anywhere, {"reading": range(len(self.readings))}, count=self.count.sum().long()
-        ).assign(statistic="share", direction="either", relation="all")
-        return self._named(pd.concat([alignment, by_arc], ignore_index=True))
+        names = {"statistic": STATISTICS, "direction": DIRECTIONS, "relation": relations}
+        by_arc = self._by_head(mean_over(total, count).movedim(1, 0), count, names)
+        either = self._by_head(self.between / self.anywhere, self.count.sum(), {})
+        either = either.assign(statistic="share", direction="either", relation="all")
+        table = pd.concat([either, by_arc], ignore_index=True).sort_values("reading", kind="stable", ignore_index=True)
+        return table.assign(convention=self.convention)[SCHEMA.names]
 
-    def _named(self, table: pd.DataFrame) -> pd.DataFrame:
-        """In the place of each reading's number its attention, layer and head, or its baseline."""
-        readings = pd.DataFrame(self.readings, columns=["attention", "layer", "head", "baseline"])
-        table = table.join(readings, on="reading").sort_values("reading", kind="stable", ignore_index=True)
-        return table.assign(convention=self.convention)[_COLUMNS]
+    def _by_head(self, values: Tensor, count: Tensor, names: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+        """Return the rows of all heads, each with what the fixed rules reach in the same place.
+
+        Args:
+            values: A row for each of ``self.readings``, with one more axis for each of ``names``.
+            count: How many arcs are behind each value.
+            names: The labels along each further axis.
+        """
+        heads, rules = values[: -len(BASELINES)], values[-len(BASELINES) :]
+        reached = dict(zip(BASELINES, rules, strict=True))
+        table = tidy(heads, {"reading": range(len(heads)), **names}, **reached, count=count.long())
+        places = pd.DataFrame(self.readings[: len(heads)], columns=[*_HEADS, "rule"])
+        return table.join(places, on="reading")

@@ -23,10 +23,33 @@ from torch import Tensor
 from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
 from effective_attention.analyses.common.options import check_pair_options
 from effective_attention.analyses.common.pairs import counted, distances, even_weights, pair_weights
+from effective_attention.analyses.common.schema import (
+    CONVENTION,
+    HEAD,
+    LAYER,
+    SPECIAL_TOKENS,
+    Column,
+    Schema,
+    attention_column,
+    count_column,
+)
 from effective_attention.analyses.common.tables import tidy
 from effective_attention.attention.trace import Trace
 from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.graphs.conventions import Convention
+
+SCHEMA = Schema(
+    (
+        attention_column(*ATTENTIONS),
+        LAYER,
+        HEAD,
+        Column("value", "mean distance between query and key, weighted by attention, in tokens", low=0),
+        Column("even", "the same if each query spread its weight evenly, in tokens", low=0),
+        count_column("pairs of a query and a key"),
+        SPECIAL_TOKENS,
+        CONVENTION,
+    )
+)
 
 
 def distance_sums(weights: Float[Tensor, "batch head query key"]) -> Float[Tensor, "head 2"]:
@@ -50,6 +73,8 @@ class Distance(SplitAnalysis):
         convention: How effective attention's negative weights count: by ``absolute`` value, or not at all
             (``positive``).
     """
+
+    schema = SCHEMA
 
     def __init__(self, *, special_tokens: bool = False, convention: str = "absolute") -> None:
         super().__init__()

@@ -24,12 +24,34 @@ from torch import Tensor
 from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
 from effective_attention.analyses.common.options import check_pair_options
 from effective_attention.analyses.common.pairs import counted, pair_weights
+from effective_attention.analyses.common.schema import (
+    CONVENTION,
+    HEAD,
+    LAYER,
+    SPECIAL_TOKENS,
+    Column,
+    Schema,
+    attention_column,
+    count_column,
+)
 from effective_attention.analyses.common.tables import mean_over, tidy
 from effective_attention.attention.trace import Trace
 from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.graphs.conventions import Convention
 
 STATISTICS = ("entropy", "relative")
+SCHEMA = Schema(
+    (
+        attention_column(*ATTENTIONS),
+        LAYER,
+        HEAD,
+        Column("statistic", "entropy in nats, or relative to the largest possible", "name", STATISTICS, key=True),
+        Column("value", "mean over queries: nats for entropy, a share from 0 to 1 for relative", low=0),
+        count_column("queries"),
+        SPECIAL_TOKENS,
+        CONVENTION,
+    )
+)
 
 
 def row_entropy(weights: Float[Tensor, "*any query key"]) -> Float[Tensor, "*any query"]:
@@ -73,6 +95,8 @@ class Entropy(SplitAnalysis):
         convention: How effective attention's negative weights count: by ``absolute`` value, or not at all
             (``positive``).
     """
+
+    schema = SCHEMA
 
     def __init__(self, *, special_tokens: bool = True, convention: str = "absolute") -> None:
         super().__init__()

@@ -28,16 +28,31 @@ from torch import Tensor
 from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
 from effective_attention.analyses.common.options import check_pair_options, is_whole_number, layer_numbers
 from effective_attention.analyses.common.pairs import counted, counted_tokens, distances
+from effective_attention.analyses.common.schema import HEAD, LAYER, Column, Schema, attention_column
 from effective_attention.attention.trace import Trace
 from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.errors import UserError
 
 DECIMALS = 6
 _NOTHING = -1  # in the place of a token, a position or an example that is not there
-_COLUMNS = [
-    "attention", "layer", "head", "rank", "example", "query", "key", "query_token", "key_token", "score", "position", "token",
-    "value", "special",
-]  # fmt: skip
+SCHEMA = Schema(
+    (
+        attention_column(*ATTENTIONS),
+        LAYER,
+        HEAD,
+        Column("rank", "place among the head's exemplars, 0: the strongest", "whole", low=0, key=True),
+        Column("example", "which text of the split, counted from 0", "whole", low=0),
+        Column("query", "position of the token that looks, in the text's strongest pair", "whole", low=0),
+        Column("key", "position of the token that is looked at, in the text's strongest pair", "whole", low=0),
+        Column("query_token", "what stands at query", "name"),
+        Column("key_token", "what stands at key", "name"),
+        Column("score", "weight from query to key, rounded to six decimals", low=0),
+        Column("position", "of the token this row is about", "whole", low=0, key=True),
+        Column("token", "what stands at position", "name"),
+        Column("value", "weight from query to the token at position"),
+        Column("special", "whether the token at position is [CLS], [SEP] or another special token", "flag"),
+    )
+)
 
 
 def strongest_pairs(
@@ -84,6 +99,8 @@ class Exemplars(SplitAnalysis):
         least_distance: How many tokens query and key must be apart.
         special_tokens: Whether a query or key may be [CLS], [SEP] or another special token.
     """
+
+    schema = SCHEMA
 
     def __init__(
         self,
@@ -192,7 +209,7 @@ class Exemplars(SplitAnalysis):
         }
         for name, where in ids.items():
             table[name] = self.context.tokenizer.convert_ids_to_tokens(found["ids"][where].tolist())
-        return table[_COLUMNS]
+        return table[SCHEMA.names]
 
 
 def _side_by_side(states: Tensor) -> Tensor:

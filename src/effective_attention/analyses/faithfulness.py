@@ -16,12 +16,13 @@ delimiters unless asked for: the paper's raw attention and rollout differ in the
 been in its ranking. Correlations compare absolute scores; erasure takes the tokens that speak for the class first, so
 signed scores. ``std`` is over examples, as in the paper; ``low`` and ``high`` are a 95 % bootstrap interval of the
 mean. An example that cannot be ranked (one word, or the same score for all) is left out of that mean; ``count`` says
-how many were in. ``milliseconds`` an example come on top of the forward pass.
+how many were in, ``examples`` how many were asked. ``milliseconds`` an example come on top of the forward pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, get_args
 
 import pandas as pd
@@ -29,27 +30,48 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from effective_attention.analyses.common import schema
 from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
 from effective_attention.analyses.common.options import check_graph_options, check_limit, is_whole_number
 from effective_attention.analyses.common.samples import in_sample, sample
 from effective_attention.analyses.common.tokens import of_kind
 from effective_attention.attention.trace import Layer, Trace
-from effective_attention.attention.variants import ATTENTIONS
+from effective_attention.attributions.attribute import Attribution, attribute, runs
 from effective_attention.attributions.erasure import SHARES, How, erasure
-from effective_attention.attributions.integrated_gradients import STEPS
-from effective_attention.attributions.methods import ATTENTION_METHODS, TOKEN_METHODS, Explanation, Settings, explain
 from effective_attention.attributions.perturbations import blank_id
 from effective_attention.attributions.ranking import bootstrap, spearman
-from effective_attention.attributions.request import Asked
+from effective_attention.attributions.registry import ALL, Method, choose, registered
+from effective_attention.attributions.request import AttributionRequest
+from effective_attention.attributions.shared_work import STEPS, Settings
 from effective_attention.data.annotation.tagging import ROLES
 from effective_attention.errors import UserError
-from effective_attention.graphs.conventions import RESIDUAL
-from effective_attention.graphs.flow import flows
+from effective_attention.graphs.conventions import RESIDUAL, Convention
 
 SUBJECT, ATTRACTOR = ROLES.index("subject"), ROLES.index("attractor")
 RANKED = ("spearman_blank_out", "spearman_gradients", "subject_first")
 ERASED = ("comprehensiveness", "sufficiency")
 _REFERENCE = {"spearman_blank_out": "blank_out", "spearman_gradients": "input_gradient"}
+SCHEMA = schema.Schema(
+    (
+        replace(schema.attention_column(*ATTENTIONS), missing=True),
+        schema.Column("method", "the explanation", "name", key=True),
+        replace(schema.LAYER, missing=True),
+        schema.Column("measure", "what is measured", "name", (*RANKED, *ERASED, "milliseconds"), key=True),
+        schema.Column("value", "mean over examples; milliseconds: per example"),
+        schema.Column("std", "standard deviation over examples", low=0, missing=True),
+        schema.Column("low", "lower end of the mean's 95 % bootstrap interval", missing=True),
+        schema.Column("high", "upper end of the mean's 95 % bootstrap interval", missing=True),
+        schema.count_column("examples"),
+        schema.Column("examples", "how many examples were explained: the sample", "whole", low=0),
+    ),
+    blocks=(
+        schema.Block({"measure": RANKED}, ("attention", "method", "layer")),
+        schema.Block({"measure": ERASED}, ("attention", "method", "layer")),  # the last layer only
+        schema.Block({"measure": "milliseconds"}, ("attention", "method"), numbers=("value",)),
+        schema.Block({"measure": (*RANKED, *ERASED)}, ("method",)),  # methods that do not read attention
+        schema.Block({"measure": "milliseconds"}, ("method",), numbers=("value",)),
+    ),
+)
 
 
 class Column(NamedTuple):
@@ -64,14 +86,14 @@ class Column(NamedTuple):
 def subject_first(
     scores: Float[Tensor, "batch layer key"], role: Int[Tensor, "batch key"]
 ) -> Float[Tensor, "batch layer"]:
-    """1 where the subject's best sub-token outranks every attractor's, else 0; NaN where the example lacks one of them."""
+    """Return 1 where the subject's best sub-token outranks every attractor's, else 0; NaN where one is missing."""
     best = [torch.where((role == which)[:, None], scores, -torch.inf).amax(dim=-1) for which in (SUBJECT, ATTRACTOR)]
     there = torch.isfinite(best[0]) & torch.isfinite(best[1])
     return torch.where(there, (best[0] > best[1]).double(), torch.nan)
 
 
 class Faithfulness(SplitAnalysis):
-    """Table: attention, method, layer, measure, value, std, low, high, count; ``layer`` is missing where a method has none.
+    """All explanations of the same examples; the table is described by ``SCHEMA``.
 
     Args:
         limit: How many random examples; None: all.
@@ -82,7 +104,11 @@ class Faithfulness(SplitAnalysis):
         shares: Of the tokens that are erased.
         erase: ``delete`` tokens, as ERASER does, or ``blank`` them.
         delimiters: Rank [CLS] and [SEP] too. They are never erased.
+        methods: ``all`` that are registered, or a list of names, whose order is that of the results; ``module:name``
+            imports the module first, so that it can register a method of its own.
     """
+
+    schema = SCHEMA
 
     needs_labels = True
 
@@ -97,6 +123,7 @@ class Faithfulness(SplitAnalysis):
         shares: Sequence[float] = SHARES,
         erase: str = "delete",
         delimiters: bool = False,
+        methods: str | Sequence[str] = ALL,
     ) -> None:
         super().__init__()
         check_limit("analysis.faithfulness.limit", limit)
@@ -104,11 +131,12 @@ class Faithfulness(SplitAnalysis):
         self.limit = limit
         self.row = row
         self.residual = residual
-        self.convention = convention
+        self.convention: Convention = convention  # type: ignore[assignment]
         self.steps = steps
         self.shares = tuple(shares)
         self.erase = erase
         self.delimiters = delimiters
+        self.methods = choose(methods, "analysis.faithfulness.methods")
 
     def setup(self, context: Context) -> Analysis:
         """Draw the sample, and make room for one number per example and column."""
@@ -120,13 +148,15 @@ class Faithfulness(SplitAnalysis):
             self.residual,
             self.convention,
             self.steps,
-            context.seed,  # type: ignore[arg-type]
+            context.seed,
         )
         self.used = sample(context, self.limit)
-        self.columns = list(_columns(context.layers))
+        self.references = _references(self.methods)
+        self.league = [(attention, method.name) for method, attention in runs(self.methods)]
+        self.columns = _columns(self.league, context.layers)
         self.add_sum("values", int(self.used.sum()), len(self.columns))
         self.add_sum("filled", int(self.used.sum()))
-        self.add_sum("seconds", len(_league()))
+        self.add_sum("seconds", len(self.league))
         return self
 
     def wants(self, indices: Sequence[int]) -> bool:
@@ -136,32 +166,32 @@ class Faithfulness(SplitAnalysis):
         chosen = in_sample(self.used, trace)
         if not bool(chosen.any()):
             return
-        if not bool(self.filled.any()):
-            flows(
-                torch.ones(1, self.context.layers, 2, 2) / 2, torch.ones(1, 2, dtype=torch.bool)
-            )  # compiled before it is timed
         trace = _only(trace, chosen)
         words = (of_kind(trace, "word") | of_kind(trace, "punctuation")) & trace.mask
         ranked = trace.mask if self.delimiters else words
-        asked = Asked(trace, _target(trace))
-        explanations = list(explain(asked, ranked, self.settings))
-        self.seconds += torch.tensor([explanation.seconds for explanation in explanations], device=self.seconds.device)
-        found = {**_ranked(trace, explanations, ranked), **self._erased(asked, explanations, words)}
+        request = AttributionRequest(trace, _target(trace))
+        every = list(attribute(request, ranked, self.settings, [*self.methods, *self.references]))
+        attributions = every[: len(self.league)]
+        self.seconds += torch.tensor([attribution.seconds for attribution in attributions], device=self.seconds.device)
+        references = {one.method: one.scores for one in every if one.method in _REFERENCE.values()}
+        found = {**_ranked(trace, attributions, references, ranked), **self._erased(request, attributions, words)}
         slots = (self.used.cumsum(dim=0) - 1)[trace.inputs["index"].cpu()].to(self.values.device)
         self.values[slots] = torch.stack([found[column] for column in self.columns], dim=-1).to(self.values)
         self.filled[slots] = 1
 
-    def _erased(self, asked: Asked, explanations: list[Explanation], words: Tensor) -> dict[Column, Tensor]:
+    def _erased(
+        self, request: AttributionRequest, attributions: list[Attribution], words: Tensor
+    ) -> dict[Column, Tensor]:
         scores = torch.stack(
-            [explanation.scores[:, -1].double() for explanation in explanations]
+            [attribution.scores[:, -1].double() for attribution in attributions]
         )  # (method, batch, key)
         unknown = self.settings.unknown
-        both = erasure(asked, scores, ~words, shares=self.shares, how=self.erase, unk_id=unknown)  # type: ignore[arg-type]
+        both = erasure(request, scores, ~words, shares=self.shares, how=self.erase, unk_id=unknown)  # type: ignore[arg-type]
         found = {}
-        for number, explanation in enumerate(explanations):
-            layer = None if explanation.attention is None else self.context.layers - 1
+        for number, attribution in enumerate(attributions):
+            layer = None if attribution.attention is None else self.context.layers - 1
             for measure, values in zip(ERASED, both, strict=True):
-                found[Column(explanation.attention, explanation.method, layer, measure)] = values[number]
+                found[Column(attribution.attention, attribution.method, layer, measure)] = values[number]
         return found
 
     def compute(self) -> pd.DataFrame:
@@ -175,7 +205,7 @@ class Faithfulness(SplitAnalysis):
             table[name] = numbers.numpy()
         table = pd.concat([table[table["count"] > 0], self._costs()], ignore_index=True)
         table["layer"] = table["layer"].astype("Int64")
-        return table
+        return table.assign(examples=len(values))
 
     def _costs(self) -> pd.DataFrame:
         examples = int((self.filled > 0).sum())
@@ -187,7 +217,7 @@ class Faithfulness(SplitAnalysis):
                 "measure": "milliseconds",
                 "value": 1000 * float(spent),
             }
-            for (attention, method), spent in zip(_league(), (self.seconds / max(examples, 1)).tolist(), strict=True)
+            for (attention, method), spent in zip(self.league, (self.seconds / max(examples, 1)).tolist(), strict=True)
         ]
         return pd.DataFrame(rows).assign(std=float("nan"), low=float("nan"), high=float("nan"), count=examples)
 
@@ -195,17 +225,15 @@ class Faithfulness(SplitAnalysis):
 # --- which numbers there are ---
 
 
-def _league() -> list[tuple[str | None, str]]:
-    """(attention, method) in the order in which ``explain`` gives them."""
-    return [
-        *((attention, method) for attention in ATTENTIONS for method in ATTENTION_METHODS),
-        *((None, m) for m in TOKEN_METHODS),
-    ]
+def _references(methods: Sequence[Method]) -> list[Method]:
+    """Find the methods that others are compared with and that are not chosen themselves: computed, but without rows."""
+    chosen = {method.name for method in methods}
+    return [method for method in registered() if method.name in {*_REFERENCE.values()} - chosen]
 
 
-def _columns(layers: int) -> list[Column]:
+def _columns(league: Sequence[tuple[str | None, str]], layers: int) -> list[Column]:
     found = []
-    for attention, method in _league():
+    for attention, method in league:
         every: list[int | None] = [None] if attention is None else list(range(layers))
         ranked = [measure for measure in RANKED if _REFERENCE.get(measure) != method]  # nothing is compared with itself
         found += [Column(attention, method, layer, measure) for measure in ranked for layer in every]
@@ -213,26 +241,26 @@ def _columns(layers: int) -> list[Column]:
     return found
 
 
-def _ranked(trace: Trace, explanations: list[Explanation], chosen: Bool[Tensor, "batch key"]) -> dict[Column, Tensor]:
-    """The measures that compare rankings, (batch,) each."""
-    by_name = {
-        explanation.method: explanation.scores[:, 0].abs()
-        for explanation in explanations
-        if explanation.attention is None
-    }
+def _ranked(
+    trace: Trace,
+    attributions: Sequence[Attribution],
+    references: Mapping[str, Float[Tensor, "batch 1 key"]],
+    chosen: Bool[Tensor, "batch key"],
+) -> dict[Column, Tensor]:
+    """Return the measures that compare rankings, (batch,) each."""
     role = trace.tokens.get("role", torch.zeros_like(trace.inputs["input_ids"]))
     found = {}
-    for explanation in explanations:
-        scores = explanation.scores.abs().double()  # (batch, layer, key)
+    for attribution in attributions:
+        scores = attribution.scores.abs().double()  # (batch, layer, key)
         measured = {
-            measure: spearman(scores, by_name[reference].double()[:, None], chosen[:, None])
+            measure: spearman(scores, references[reference].abs().double(), chosen[:, None])
             for measure, reference in _REFERENCE.items()
         }
         measured["subject_first"] = subject_first(scores, role)
         for measure, values in measured.items():
             for layer in range(values.shape[1]):
-                place = None if explanation.attention is None else layer
-                found[Column(explanation.attention, explanation.method, place, measure)] = values[:, layer]
+                place = None if attribution.attention is None else layer
+                found[Column(attribution.attention, attribution.method, place, measure)] = values[:, layer]
     return found
 
 
@@ -240,7 +268,10 @@ def _ranked(trace: Trace, explanations: list[Explanation], chosen: Bool[Tensor, 
 
 
 def _only(trace: Trace, chosen: Bool[Tensor, batch]) -> Trace:
-    """Some examples of a traced batch; what other analyses made of it is not kept, so that the cost of a method is all of it."""
+    """Cut some examples out of a traced batch.
+
+    What other analyses made of the batch is not kept, so that a method's cost is all of it.
+    """
     layers = []
     for layer in trace.layers:
         visible = layer.visible

@@ -16,9 +16,25 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
+from effective_attention.analyses.common.schema import HEAD, LAYER, Column, Schema, attention_column, count_column
 from effective_attention.analyses.common.tables import mean_over, tidy
 from effective_attention.attention.trace import Trace
 from effective_attention.attention.variants import ATTENTIONS
+
+SCHEMA = Schema(
+    (
+        attention_column(*ATTENTIONS),
+        LAYER,
+        HEAD,
+        Column(
+            "value",
+            "cosine of attention before and after finetuning, mean over examples; 1: unchanged",
+            low=-1,
+            high=1,
+        ),
+        count_column("examples"),
+    )
+)
 
 
 def matrix_cosine(
@@ -26,7 +42,7 @@ def matrix_cosine(
     other: Float[Tensor, "batch head query key"],
     queries: Bool[Tensor, "batch query"],
 ) -> Float[Tensor, "batch head"]:
-    """Of the flattened matrices, over the chosen rows. Hidden columns must be 0 in both."""
+    """Return the cosine of flattened attention matrices, over the chosen queries; hidden keys must be 0 in both."""
     real = queries[:, None].double()
     dot, first, second = (
         (torch.linalg.vecdot(a, b).double() * real).sum(dim=-1) for a, b in ((one, other), (one, one), (other, other))
@@ -35,7 +51,9 @@ def matrix_cosine(
 
 
 class FinetuningShift(SplitAnalysis):
-    """Fig. 3. Table: attention, layer, head, value."""
+    """Fig. 3. Table: attention, layer, head, value, count."""
+
+    schema = SCHEMA
 
     needs_reference = True
 
@@ -59,4 +77,4 @@ class FinetuningShift(SplitAnalysis):
 
     def compute(self) -> pd.DataFrame:
         names = {"attention": ATTENTIONS, "layer": range(self.context.layers), "head": range(self.context.heads)}
-        return tidy(mean_over(self.total, self.count), names)
+        return tidy(mean_over(self.total, self.count), names, count=self.count.long())

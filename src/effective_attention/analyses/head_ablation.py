@@ -5,12 +5,13 @@ head at a time, then a whole layer at a time, and the task's metric is measured 
 head was of use.
 
 Every variant is a forward pass of its own, layers x (heads + 1) of them, so by default a random subset of the examples
-is used; ``examples`` in the table is the size of the split, ``count`` that of the subset.
+is used; ``examples`` and ``count`` in the table are the size of the subset.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -21,12 +22,34 @@ from transformers import PreTrainedModel
 from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
 from effective_attention.analyses.common.options import check_limit
 from effective_attention.analyses.common.samples import in_sample, sample
+from effective_attention.analyses.common.schema import (
+    HEAD,
+    LAYER,
+    Block,
+    Column,
+    Schema,
+    attention_column,
+    count_column,
+)
 from effective_attention.attention.hook import AttentionCall
 from effective_attention.attention.replacement import logits_with
 from effective_attention.attention.trace import Trace
 from effective_attention.errors import UserError
 
 _ROWS = 32
+SCHEMA = Schema(
+    (
+        Column("examples", "how many random examples of the split were used", "whole", low=0),
+        attention_column("standard"),
+        LAYER,
+        replace(HEAD, meaning="counted from 0; missing: all heads of the layer at once", missing=True),
+        Column("metric", "the task's score, such as accuracy", "name", key=True),
+        Column("value", "the score with this head, or layer, averaging over all tokens"),
+        Column("change", "value minus the score of the untouched model; below 0: the head was of use"),
+        count_column("examples"),
+    ),
+    blocks=(Block(keys=("attention", "layer", "head", "metric")), Block(keys=("attention", "layer", "metric"))),
+)
 
 
 def ablated_logits(model: PreTrainedModel, inputs: Mapping[str, Tensor], layer: int, heads: Tensor) -> Tensor:
@@ -43,11 +66,13 @@ def ablated_logits(model: PreTrainedModel, inputs: Mapping[str, Tensor], layer: 
 
 
 class HeadAblation(SplitAnalysis):
-    """Table: layer, head (missing: the whole layer), metric, value, change, count.
+    """Table: examples, layer, head (missing: the whole layer), metric, value, change, count.
 
     Args:
         limit: How many random examples to use; None: all.
     """
+
+    schema = SCHEMA
 
     needs_labels = True
 
@@ -84,7 +109,7 @@ class HeadAblation(SplitAnalysis):
                 self.scores[layer * (self.context.heads + 1) + variant].update(self._predictions(logits), labels)
 
     def _variants(self, trace: Trace, chosen: Tensor, layer: int) -> Tensor:
-        """Logits (head + 1, example, class) with each head, then with all heads, of a layer ablated."""
+        """Return logits (head + 1, example, class) with each head, then with all heads, of a layer ablated."""
         count, heads = int(chosen.sum()), self.context.heads
         patterns = torch.cat([torch.eye(heads, dtype=torch.bool), torch.ones(1, heads, dtype=torch.bool)]).to(
             chosen.device
@@ -119,5 +144,6 @@ class HeadAblation(SplitAnalysis):
                 rows.append({**place, "metric": name, "value": float(value), "change": float(value) - before[name]})
         table = pd.DataFrame(rows)
         table["head"] = table["head"].astype("Int64")
+        table.insert(0, "examples", int(self.count))
         table["count"] = int(self.count)
         return table

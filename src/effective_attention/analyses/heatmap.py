@@ -10,20 +10,37 @@ import torch
 
 from effective_attention.analyses.common.base import Analysis, Context, TextAnalysis
 from effective_attention.analyses.common.options import is_whole_number, layer_numbers
+from effective_attention.analyses.common.schema import HEAD, LAYER, Column, Schema, attention_column
 from effective_attention.analyses.common.tables import name_tokens, tidy
 from effective_attention.attention.trace import Trace
 from effective_attention.attention.variants import PARTS
 from effective_attention.errors import UserError
 
+SCHEMA = Schema(
+    (
+        Column("examples", "always 1: one example of the split, or the user's text", "whole", low=1, high=1),
+        attention_column(*PARTS),
+        LAYER,
+        HEAD,
+        Column("query", "place of the token that attends, counted from 0", "whole", low=0, key=True),
+        Column("key", "place of the token attended to, counted from 0", "whole", low=0, key=True),
+        Column("value", "weight; standard is the sum of effective and null"),
+        Column("query_token", "the token that attends", "name"),
+        Column("key_token", "the token attended to", "name"),
+    )
+)
+
 
 class Heatmap(TextAnalysis):
-    """Table: attention, layer, head, query, key, value, query_token, key_token.
+    """Table: examples, attention, layer, head, query, key, value, query_token, key_token.
 
     Args:
         example: Which example of the split, counted from 0; not read where the user wrote a text.
         layer: ``last``, ``all`` or a number.
         head: Which head, counted from 0.
     """
+
+    schema = SCHEMA
 
     def __init__(self, *, example: int = 0, layer: str | int = "last", head: int = 0) -> None:
         super().__init__(example=example)
@@ -46,4 +63,5 @@ class Heatmap(TextAnalysis):
         table = tidy(weights, {"attention": PARTS, "layer": self.layers, "query": places, "key": places})
         name_tokens(table, trace.inputs["input_ids"][0], self.context.tokenizer)
         table.insert(2, "head", self.head)
+        table.insert(0, "examples", 1)
         return table

@@ -22,6 +22,7 @@ Q^T`` has the left null space of ``V R^T``.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import pandas as pd
 import torch
@@ -31,6 +32,15 @@ from torch import Tensor
 from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
 from effective_attention.analyses.common.options import is_whole_number
 from effective_attention.analyses.common.samples import in_sample, sample
+from effective_attention.analyses.common.schema import (
+    HEAD,
+    LAYER,
+    Block,
+    Column,
+    Schema,
+    attention_column,
+    count_column,
+)
 from effective_attention.analyses.common.tables import mean_over, tidy
 from effective_attention.attention.decomposition import decompose
 from effective_attention.attention.trace import Layer, Trace
@@ -52,6 +62,49 @@ QUANTITIES = (
 _CONSTANT = 1e-6  # of the sum of squares: a variance that float32 cannot tell from 0, so that no correlation is defined
 _RTOL = 8 * torch.finfo(torch.float32).eps  # as ``decompose`` draws the line for values of float32
 READINGS = ("exact", "exact_subset", "padded", "projected")
+_SHARED = QUANTITIES[:5]  # quantities that every reading has
+_BY_HEAD = ("layer", "head")
+SCHEMA = Schema(
+    (
+        Column(
+            "reading",
+            "exact (all examples), exact_subset and padded (the same few), or projected: T = V H in place of V",
+            "name",
+            READINGS,
+            key=True,
+        ),
+        attention_column("effective"),
+        Column(
+            "quantity",
+            "rank of the values; nullity: keys minus rank; nontrivial: share of examples with nullity above 0; "
+            "null_mass: norm of the null part divided by that of attention; pearson: correlation of standard and "
+            "effective weights; output_change: relative change of the head's output by the padded reading; "
+            "projection_rank: rank of H; effective_gap: distance of effective attention by V and by T, relative to "
+            "attention",
+            "name",
+            QUANTITIES,
+            key=True,
+        ),
+        replace(LAYER, missing=True),
+        replace(HEAD, missing=True),
+        Column("value", "mean over examples, or over heads of examples of one length"),
+        count_column("examples, or heads of examples of one length,"),
+        Column("length", "tokens of a text; missing: all lengths together", "whole", low=0, key=True, missing=True),
+    ),
+    blocks=(
+        Block({"reading": ("exact", "exact_subset"), "attention": "effective", "quantity": _SHARED}, _BY_HEAD),
+        Block({"reading": "padded", "attention": "effective", "quantity": (*_SHARED, "output_change")}, _BY_HEAD),
+        Block(
+            {
+                "reading": "projected",
+                "attention": "effective",
+                "quantity": (*_SHARED, "projection_rank", "effective_gap"),
+            },
+            _BY_HEAD,
+        ),
+        Block({"reading": "exact", "attention": "effective", "quantity": _SHARED}, ("length",)),
+    ),
+)
 
 
 def compare_parts(
@@ -59,19 +112,19 @@ def compare_parts(
     effective: Float[Tensor, "batch head query key"],
     mask: Bool[Tensor, "batch key"],
 ) -> tuple[Float[Tensor, "batch head"], Float[Tensor, "batch head"]]:
-    """Null mass and Pearson correlation over real queries and keys. Weights on padded keys must be 0."""
+    """Return null mass and Pearson correlation over real queries and keys. Weights on padded keys must be 0."""
     return _compare(_row_sums(attention, effective), mask)
 
 
 def _row_sums(attention: Tensor, effective: Tensor) -> Tensor:
-    """(5, batch, head, query): each row's sums of A and A_effective and their squares, and of the squares of the null part."""
+    """Return (5, batch, head, query): row sums of A and A_effective, and of squares of A, A_effective and A_null."""
     matrices = attention, effective, attention - effective
     squares = [torch.linalg.vector_norm(matrix, dim=-1).square() for matrix in matrices]
     return torch.stack([attention.sum(dim=-1), effective.sum(dim=-1), *squares])
 
 
 def _compare(rows: Float[Tensor, "5 *layer batch head query"], mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Null mass and Pearson correlation, each (*layer, batch, head)."""
+    """Return null mass and Pearson correlation, each (*layer, batch, head)."""
     sum_a, sum_e, square_a, square_e, square_null = (rows.double() * mask[:, None]).sum(dim=-1)
     count = mask.sum(dim=-1).double()[:, None] ** 2
     covariance = (square_a + square_e - square_null) / 2 - sum_a * sum_e / count
@@ -82,7 +135,7 @@ def _compare(rows: Float[Tensor, "5 *layer batch head query"], mask: Tensor) -> 
 
 
 def _stacked(rank: Tensor, keys: Tensor, compared: tuple[Tensor, Tensor], **more: Tensor) -> Tensor:
-    """In the order of ``QUANTITIES``, NaN what is not given; ``keys`` is what the null space is a space of."""
+    """Stack quantities in the order of ``QUANTITIES``, NaN where not given; ``keys``: how many keys there are."""
     nullity = (keys - rank).double()
     found = {
         "rank": rank,
@@ -99,7 +152,7 @@ def _stacked(rank: Tensor, keys: Tensor, compared: tuple[Tensor, Tensor], **more
 def projection_factor(
     blocks: Float[Tensor, "head d_head width"],
 ) -> tuple[Float[Tensor, "head d_head factor"], Float[Tensor, " head"]]:
-    """``R^T`` with ``H = R^T Q^T``, and the rank of ``H``: ``V H`` and ``V R^T`` have the same left null space."""
+    """Return ``R^T`` of ``H = R^T Q^T``, and the rank of ``H``: ``V H`` and ``V R^T`` have the same left null space."""
     blocks = blocks.detach().double()
     return torch.linalg.qr(blocks.mT).R.mT, torch.linalg.matrix_rank(blocks, rtol=_RTOL).double()
 
@@ -111,7 +164,7 @@ def compare_projected(
     factor: Tensor,
     projection_rank: Tensor,
 ) -> Float[Tensor, "quantity example head"]:
-    """The chosen examples' quantities for ``T = V H``, in the order of ``QUANTITIES``; see ``projection_factor``."""
+    """Measure the chosen examples for ``T = V H``, in the order of ``QUANTITIES``; see ``projection_factor``."""
     real, exact = mask[chosen], layer.exact
     visible = None if layer.visible is None else layer.visible.expand(len(mask), -1, -1, -1)[chosen]
     parts = decompose(exact.attention[chosen], layer.value[chosen].double() @ factor, visible, rtol=_RTOL)
@@ -130,6 +183,8 @@ class NullSpace(SplitAnalysis):
         padded_examples: How many random examples to compare with the published protocol on; 0: none.
         projected_examples: On how many to compare ``V`` with ``T = V H``; 0: none.
     """
+
+    schema = SCHEMA
 
     def __init__(self, *, padded_examples: int = 12, projected_examples: int = 4) -> None:
         super().__init__()
@@ -176,14 +231,14 @@ class NullSpace(SplitAnalysis):
 
     @staticmethod
     def _exact(trace: Trace) -> Tensor:
-        """All layers at once: what is left after the sums over keys is small."""
+        """Measure all layers at once, (quantity, layer, batch, head): what is left after sums over keys is small."""
         parts = [layer.exact for layer in trace.layers]
         rows = torch.stack([_row_sums(part.attention, part.effective) for part in parts], dim=1)
         return _stacked(torch.stack([part.rank for part in parts]), trace.lengths[:, None], _compare(rows, trace.mask))
 
     @staticmethod
     def _padded(layer: Layer, mask: Tensor) -> Tensor:
-        """(quantity, batch, head). The null space is that of all keys, padding too; rows of padding are of no interest."""
+        """Measure (quantity, batch, head) with padding among the keys, as published; padded queries are left out."""
         longest = int(mask.sum(dim=-1).max())
         visible = None if layer.visible is None else layer.visible[:, :, :longest]
         parts = decompose(layer.attention[:, :, :longest], layer.value, visible, reading="padded")
@@ -213,12 +268,12 @@ class NullSpace(SplitAnalysis):
         by_length = tidy(mean_over(self.by_length[None], count), lengths, count=count.long())
         table = pd.concat([by_head, by_length], ignore_index=True)
         table[["layer", "head", "length"]] = table[["layer", "head", "length"]].astype("Int64")
-        table.insert(0, "attention", "effective")
+        table.insert(1, "attention", "effective")
         return table[table["count"] > 0].reset_index(drop=True)
 
 
 def _projection_factors(trace: Trace) -> list[tuple[Tensor, Tensor]]:
-    """Of every layer; none where the model has no output projection that can be told apart by heads."""
+    """Return the ``projection_factor`` of every layer; none where no output projection can be told apart by heads."""
     try:
         pairs = zip(trace.layers, output_projections(trace), strict=True)
         return [projection_factor(head_blocks(trace.model, projection, layer.value)) for layer, projection in pairs]

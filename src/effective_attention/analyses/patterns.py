@@ -9,6 +9,8 @@ is removed before the split and before the picture. The net and what it was trai
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 import torch
 from jaxtyping import Bool, Int
@@ -17,15 +19,36 @@ from torch import Tensor
 from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
 from effective_attention.analyses.common.options import is_whole_number
 from effective_attention.analyses.common.samples import random_share
+from effective_attention.analyses.common.schema import (
+    HEAD,
+    LAYER,
+    Block,
+    Column,
+    Schema,
+    attention_column,
+    count_column,
+)
 from effective_attention.analyses.common.tables import mean_over, tidy
 from effective_attention.attention.trace import Trace
 from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.errors import UserError
 from effective_attention.models.pattern_net import PATTERNS, classify, load_pattern_net
 
+SCHEMA = Schema(
+    (
+        attention_column(*ATTENTIONS),
+        replace(LAYER, meaning="counted from 0; missing: all layers together", missing=True),
+        replace(HEAD, meaning="always missing: maps of all heads are counted together", missing=True),
+        Column("pattern", "what the map looks like", "name", PATTERNS, key=True),
+        Column("value", "share of the maps that have the pattern", low=0, high=1),
+        count_column("maps"),
+    ),
+    blocks=(Block(keys=("attention", "pattern")), Block(keys=("attention", "layer", "pattern"))),
+)
+
 
 def draw_maps(index: Int[Tensor, " batch"], context: Context, maps: int) -> Bool[Tensor, "batch layer head"]:
-    """Which heads of which examples belong to a random sample of about ``maps`` of the whole split."""
+    """Tell which heads of which examples belong to a random sample of about ``maps`` of the whole split."""
     total = context.examples * context.layers * context.heads
     layers, heads = (torch.arange(count, device=index.device) for count in (context.layers, context.heads))
     number = (index[:, None, None] * context.layers + layers[:, None]) * context.heads + heads
@@ -40,6 +63,8 @@ class Patterns(SplitAnalysis):
     Args:
         maps: About how many random maps to sort, of each attention.
     """
+
+    schema = SCHEMA
 
     def __init__(self, *, maps: int = 1000) -> None:
         super().__init__()

@@ -24,6 +24,16 @@ from torch import Tensor
 from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
 from effective_attention.analyses.common.options import check_pair_options
 from effective_attention.analyses.common.pairs import counted, counted_tokens, even_weights, pair_weights
+from effective_attention.analyses.common.schema import (
+    CONVENTION,
+    HEAD,
+    LAYER,
+    SPECIAL_TOKENS,
+    Column,
+    Schema,
+    attention_column,
+    count_column,
+)
 from effective_attention.analyses.common.tables import tidy
 from effective_attention.analyses.common.tokens import of_kind
 from effective_attention.attention.trace import Trace
@@ -34,6 +44,20 @@ from effective_attention.graphs.conventions import Convention
 DIRECTIONS = ("to", "from")
 TAGS = (*UPOS, "cls", "sep", "other")
 _DELIMITERS = ("cls", "sep")
+SCHEMA = Schema(
+    (
+        attention_column(*ATTENTIONS),
+        LAYER,
+        HEAD,
+        Column("direction", "attention to tokens of the tag, or from them", "name", DIRECTIONS, key=True),
+        Column("tag", "universal part of speech, or what a token without a word is", "name", TAGS, key=True),
+        Column("value", "share of the head's attention", low=0, high=1),
+        Column("even", "the same if each query spread its weight evenly", low=0, high=1),
+        count_column("tokens with the tag"),
+        SPECIAL_TOKENS,
+        CONVENTION,
+    )
+)
 
 
 def tag_sums(
@@ -68,6 +92,8 @@ class PosAttention(SplitAnalysis):
         convention: How effective attention's negative weights count: by ``absolute`` value, or not at all
             (``positive``).
     """
+
+    schema = SCHEMA
 
     needs_tags = True
 

@@ -6,9 +6,8 @@ or "her"; beside that stands the attention of [MASK] to "author" and to "Sara" i
 candidate's share of what all candidates get together, as in the paper.
 
 Deviations: effective attention is shown too. A referent that occurs more than once is taken at its first place, with a
-    warning.
-The model is the pretrained one with its masked-language-model head, never the finetuned classifier, so the table's
-``checkpoint`` is empty; effective attention is read exactly, whatever ``reading`` says.
+warning. The model is the pretrained one with its masked-language-model head, never the finetuned classifier, so the
+table's ``checkpoint`` is empty; effective attention is read exactly, whatever ``reading`` says.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -27,6 +26,7 @@ from torch import Tensor
 from effective_attention.analyses.attention_graph import METHODS, example_graph, row_maps
 from effective_attention.analyses.common.base import Analysis, Context
 from effective_attention.analyses.common.options import check_graph_options
+from effective_attention.analyses.common.schema import CONVENTION, LAYER, Block, Column, Schema, attention_column
 from effective_attention.analyses.common.tables import tidy
 from effective_attention.attention.trace import Trace, trace
 from effective_attention.attention.variants import ATTENTIONS
@@ -36,6 +36,30 @@ from effective_attention.graphs.conventions import RESIDUAL, Convention
 log = logging.getLogger(__name__)
 _MASK = "[MASK]"
 _EXAMPLE = 'text="The author talked to Sara about [MASK] book ." candidates=[his,her] referents=[author,Sara]'
+_CHANCES = ("probability", "relative_probability")
+SCHEMA = Schema(
+    (
+        replace(attention_column(*ATTENTIONS), missing=True),
+        Column("method", "how attention is followed through the layers", "name", METHODS, key=True, missing=True),
+        replace(LAYER, missing=True),
+        Column("name", "the referent that is looked at, or the candidate that may fill the gap", "name", key=True),
+        Column("quantity", "what the value is", "name", ("attention", *_CHANCES), key=True),
+        Column(
+            "value",
+            "attention of the gap to the referent; the candidate's probability, or its share of that of all candidates",
+            low=0,
+            high=1,
+        ),
+        Column("text", "the text with its gap", "name"),
+        CONVENTION,
+        Column("reading", "of effective attention: always exact", "name", ("exact",)),
+        Column("checkpoint", "always empty: the pretrained model is asked", "name", ("",)),
+    ),
+    blocks=(
+        Block({"quantity": _CHANCES}, ("name",)),  # candidates
+        Block({"quantity": "attention"}, ("attention", "method", "layer", "name")),  # referents
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -88,7 +112,7 @@ def read_sentence(
 
 
 def _entries(tokenizer: Any, text: str, ids: list[int], mask: int, candidates: Sequence[str]) -> dict[str, int]:
-    """Each candidate's vocabulary entry at this very place: with some tokenizers the space in front is part of it."""
+    """Return each candidate's vocabulary entry at this very place; with some tokenizers it holds the space in front."""
     found: dict[str, int] = {}
     for word in candidates:
         filled = tokenizer(text.replace(tokenizer.mask_token, word))["input_ids"]
@@ -104,7 +128,7 @@ def _entries(tokenizer: Any, text: str, ids: list[int], mask: int, candidates: S
 
 
 def _sub_tokens(name: str, text: str, offsets: Sequence[tuple[int, int]], mask_token: str) -> list[int]:
-    """Positions of the tokens that make up a word, or several words, of the text."""
+    """Return the positions of the tokens that make up a word, or several words, of the text."""
     places = [found.span() for found in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE)]
     if not places or name == mask_token:
         words = dict.fromkeys(re.findall(r"\w+", text.replace(mask_token, " ")))
@@ -118,7 +142,7 @@ def _sub_tokens(name: str, text: str, offsets: Sequence[tuple[int, int]], mask_t
 def attention_to_referents(
     seen: Trace, sentence: MaskedSentence, *, residual: float = RESIDUAL, convention: Convention = "absolute"
 ) -> Float[Tensor, "attention method layer referent"]:
-    """What [MASK] gives to each referent."""
+    """Return the attention of [MASK] to each referent, summed over the referent's sub-tokens."""
     graphs = example_graph(seen, 0, convention)
     maps = [row_maps(graph, sentence.mask, residual=residual) for graph in graphs]
     rows = torch.stack([torch.stack([each[method] for method in METHODS]) for each in maps])
@@ -126,7 +150,7 @@ def attention_to_referents(
 
 
 class Pronouns(Analysis):
-    """Table: attention, method, layer, name, quantity, value, then text, convention, reading and checkpoint.
+    """A gap, its candidates and its referents; the table is described by ``SCHEMA``.
 
     ``quantity`` is ``attention`` for referents; ``probability`` and ``relative_probability`` for candidates, which have
     neither attention nor method nor layer.
@@ -140,6 +164,8 @@ class Pronouns(Analysis):
             again.
         text_pair: Not for this analysis.
     """
+
+    schema = SCHEMA
 
     def __init__(
         self,
@@ -183,10 +209,10 @@ class Pronouns(Analysis):
         }
         chances = seen.logits[0, self.sentence.mask].double().softmax(dim=-1)[list(self.sentence.candidates.values())]
         both = torch.stack([chances, chances / chances.sum()])
-        names = {"quantity": ["probability", "relative_probability"], "name": list(self.sentence.candidates)}
+        names = {"quantity": _CHANCES, "name": list(self.sentence.candidates)}
         table = pd.concat([tidy(both, names), tidy(weights, axes).assign(quantity="attention")], ignore_index=True)
-        table = table.astype({"layer": "Int64"})[["attention", "method", "layer", "name", "quantity", "value"]]
-        return table.assign(text=self.text, convention=self.convention, reading="exact", checkpoint="")
+        said = {"text": self.text, "convention": self.convention, "reading": "exact", "checkpoint": ""}
+        return table.astype({"layer": "Int64"}).assign(**said)[SCHEMA.names]
 
     def _trace(self) -> Trace:
         try:
@@ -196,7 +222,11 @@ class Pronouns(Analysis):
 
 
 def _words(option: str, given: object) -> list[str]:
-    """A list of words from the command line, which may hold numbers."""
+    """Check and return a list of words from the command line, which may hold numbers.
+
+    Raises:
+        UserError: It is no list of different words.
+    """
     if given is None or isinstance(given, str) or not isinstance(given, Sequence) or len(given) < 1:
         raise UserError(f"{option} must be a list of at least one word, got {given!r}; for example: {_EXAMPLE}")
     words = [str(word).strip() for word in given]

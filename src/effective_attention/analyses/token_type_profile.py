@@ -2,7 +2,7 @@
 
 Brunner et al. (2020), Fig. 1b-c and 5, after Clark et al. (2019), Fig. 2, per layer and head, standard beside
 effective. Of each query the weights on tokens of a type are summed; the sums are averaged over the example's queries
-(all, or those of one type), then over the examples that have such queries. ``share`` is what even attention would give:
+(all, or those of one type), then over the examples that have such queries. ``even`` is what even attention would give:
 the mean share of visible tokens that are of the type.
 
 A period or comma is a token that is exactly that, whatever its tokenizer writes around it; other punctuation is
@@ -20,6 +20,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
+from effective_attention.analyses.common.schema import HEAD, LAYER, Column, Schema, attention_column, count_column
 from effective_attention.analyses.common.tables import mean_over, tidy
 from effective_attention.analyses.common.tokens import of_kind
 from effective_attention.attention.trace import Layer, Trace
@@ -29,10 +30,24 @@ from effective_attention.errors import UserError
 TARGETS = ("cls", "sep", "punctuation", "other")
 SOURCES = ("all", *TARGETS)
 _MARKS = (".", ",")
+SCHEMA = Schema(
+    (
+        attention_column(*ATTENTIONS),
+        LAYER,
+        HEAD,
+        Column("source", "type of the tokens that attend; all: every token", "name", SOURCES, key=True),
+        Column("target", "type of the tokens attended to", "name", TARGETS, key=True),
+        Column("value", "weight on tokens of the target type, mean over the source's queries, then over examples"),
+        Column("even", "what even attention over the visible tokens would give", low=0, high=1),
+        count_column("examples that have tokens of the source type"),
+    )
+)
 
 
 def period_and_comma_ids(vocabulary: Mapping[str, int]) -> list[int]:
-    """Tokens that are a period or a comma once a tokenizer's own signs are taken off: of a space before, or of a word's inside.
+    """Return the ids of tokens that are a period or a comma, whatever signs a tokenizer writes around it.
+
+    Such signs stand for a space in front, or for the inside or the end of a word.
 
     >>> period_and_comma_ids({".": 5, "##,": 6, "...": 7, "a": 8, ",</w>": 9})
     [5, 6, 9]
@@ -49,14 +64,16 @@ def type_profile(
     types: Bool[Tensor, "batch key type"],
     sources: Bool[Tensor, "batch source query"],
 ) -> Float[Tensor, "batch head source type"]:
-    """The weight on each type of token, averaged over each source's queries; 0 where an example has none of them."""
+    """Return the weight on each type of token, averaged over each source's queries; 0 where an example has none."""
     on_types = (attention @ types[:, None].to(attention.dtype)).double()  # (batch, head, query, type)
     share = sources.double() / sources.sum(dim=-1, keepdim=True).clamp_min(1)
     return share[:, None] @ on_types
 
 
 class TokenTypeProfile(SplitAnalysis):
-    """Table: attention, layer, head, source, target, value, share, count (examples that have queries of the source)."""
+    """Average attention from each type of token to each type; the table is described by ``SCHEMA``."""
+
+    schema = SCHEMA
 
     def setup(self, context: Context) -> Analysis:
         """Find periods and commas in the vocabulary, and start sums for each head, source and target."""
@@ -94,14 +111,17 @@ class TokenTypeProfile(SplitAnalysis):
             "target": TARGETS,
         }
         count = self.count[:, None]  # (source, target)
-        share = mean_over(self.even, count)[None, :, None]  # (attention, layer, head, source, target)
-        table = tidy(mean_over(self.total, count), names, share=share, count=count.long())
+        even = mean_over(self.even, count)[None, :, None]  # (attention, layer, head, source, target)
+        table = tidy(mean_over(self.total, count), names, even=even, count=count.long())
         present = [name for name, some in zip(SOURCES, (self.count > 0).tolist(), strict=True) if some]
         return table[table["source"].isin(present) & table["target"].isin(present)].reset_index(drop=True)
 
 
 def _even(layer: Layer, mask: Tensor) -> Float[Tensor, "batch 1 query key"]:
-    """The same weight on every visible token. No model that we know hides different keys from its heads: the first's are read."""
+    """Return attention with the same weight on every visible token.
+
+    No model that we know hides different keys from its heads, so what the first head sees is read.
+    """
     visible = mask[:, None, None] if layer.visible is None else layer.visible[:, :1] & mask[:, None, None]
     visible = visible.expand(len(mask), 1, mask.shape[1], -1).to(layer.attention.dtype)
     return visible / visible.sum(dim=-1, keepdim=True).clamp_min(1)

@@ -10,7 +10,7 @@ number of tokens, so that 1 is what attention spread evenly would give. Examples
 out (``count`` says how many have one).
 
 Deviation: the paper does not say whether proper nouns are nouns and auxiliaries verbs; here they are, and an option
-    changes it.
+changes it.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from torch import Tensor
 
 from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
 from effective_attention.analyses.common.options import layer_numbers
+from effective_attention.analyses.common.schema import HEAD, LAYER, Column, Schema, attention_column, count_column
 from effective_attention.analyses.common.tables import mean_over, tidy
 from effective_attention.analyses.common.tokens import check_tags, of_kind, with_tag
 from effective_attention.attention.trace import Trace
@@ -33,12 +34,29 @@ from effective_attention.errors import UserError
 STATISTICS = ("largest", "mean", "lift")
 WORDS = {"noun": ("NOUN", "PROPN"), "pronoun": ("PRON",), "verb": ("VERB", "AUX")}
 """Types of words, each with its universal parts of speech."""
+SCHEMA = Schema(
+    (
+        attention_column(*ATTENTIONS),
+        LAYER,
+        Column(
+            "statistic",
+            "largest or mean weight on a type's tokens; lift: that mean divided by what even attention would give",
+            "name",
+            STATISTICS,
+            key=True,
+        ),
+        HEAD,
+        Column("token_type", "sep, cls, punctuation, or one of the option words", "name", key=True),
+        Column("value", "weight from [CLS] (lift: a ratio, 1 is even attention), mean over examples"),
+        count_column("examples that have a token of the type"),
+    )
+)
 
 
 def weights_by_type(
     weights: Float[Tensor, "batch head key"], types: Bool[Tensor, "batch type key"], lengths: Tensor
 ) -> Float[Tensor, "statistic batch head type"]:
-    """Largest weight, mean weight and lift on the tokens of each type; 0 where an example has none."""
+    """Return largest weight, mean weight and lift on the tokens of each type; 0 where an example has none."""
     count = types.sum(dim=-1)  # (batch, type)
     chosen = types[:, None]  # (batch, 1, type, key)
     largest = weights[:, :, None].masked_fill(~chosen, -torch.inf).amax(dim=-1)  # (batch, head, type)
@@ -54,6 +72,8 @@ class TokenTypes(SplitAnalysis):
         layer: ``last``, ``all`` or a number.
         words: Token types that need a tagger, each with its universal parts of speech.
     """
+
+    schema = SCHEMA
 
     needs_tags = True
 

@@ -29,12 +29,24 @@ from effective_attention.analyses.common.base import Analysis, Context, SplitAna
 from effective_attention.analyses.common.options import check_limit, check_pair_options, is_whole_number
 from effective_attention.analyses.common.pairs import counted_tokens
 from effective_attention.analyses.common.samples import in_sample, sample
+from effective_attention.analyses.common.schema import HEAD, LAYER, SPECIAL_TOKENS, Column, Schema, attention_column
 from effective_attention.analyses.common.tables import tidy
 from effective_attention.attention.trace import Trace
 from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.errors import UserError
 
 _LARGEST = 2 * 1024**3  # bytes of state
+SCHEMA = Schema(
+    (
+        attention_column(*ATTENTIONS),
+        LAYER,
+        HEAD,
+        Column("value", "how much the weights differ from text to text; 0: not at all", low=0, high=1),
+        Column("examples", "how many examples of the sample were compared", "whole", low=0),
+        Column("positions", "how many tokens from the start of a text were looked at", "whole", low=2),
+        SPECIAL_TOKENS,
+    )
+)
 
 
 def variability(
@@ -69,6 +81,8 @@ class Variability(SplitAnalysis):
         positions: How many tokens from the start of an example are looked at.
         special_tokens: Whether pairs with [CLS], [SEP] or another special token count.
     """
+
+    schema = SCHEMA
 
     weights: Tensor
     there: Tensor

@@ -1,15 +1,51 @@
-"""Which input tokens did the output of a classifier depend on? One method a file, each on one padded batch.
+"""To which input tokens is the output of a classifier attributed? One method a file, each on one padded batch.
 
-- ``gradients``: input gradients, gradient x input and gradient-weighted attention; one backward pass for all three.
+Methods, registered by name where they are defined:
+
+- ``raw``, ``rollout``, ``flow``: one row of the attention, as it is or followed through the layers below.
+- ``gradients``: attention times gradient and its rollout, input gradients, gradient x input. One file for four, because
+  all read one backward pass.
+- ``norms``: ||alpha f(x)|| and its rollout, Kobayashi et al. (2020); one file for two, because both read the same
+  norms. No pass beyond the trace, but a probe of one text.
 - ``integrated_gradients``: Sundararajan et al. (2017), by captum; ``steps`` forward and backward passes.
 - ``blank_out``: one token after the other replaced by UNK, Abnar & Zuidema (2020); one forward pass a token.
-- ``norms``: ||alpha f(x)||, Kobayashi et al. (2020); no pass beyond the trace, but a probe of one text.
-- ``erasure``: no explanation but the test of one: comprehensiveness and sufficiency, DeYoung et al. (2020); a forward
-  pass for every distinct shortened text.
+- ``random_scores``: what guessing would earn.
 
-Attention rollout and flow read the attention alone and are at home in ``analyses``. What is explained is an
-``asked.Asked``: a traced batch and the class of each example that is asked about. Every method works on any
-transformers model that calls its attention through the ``AttentionInterface``, and leaves it as it was: mode,
-parameters and their gradients, hooks, attention implementation, random state. Scores of tokens are (batch, key),
-exactly 0 on padding.
+What they are made with:
+
+- ``request``: what is attributed: a traced batch and the target of each example.
+- ``shared_work``: the settings, and work that several methods read, done and timed once.
+- ``perturbations``: the same texts with tokens removed or blanked.
+- ``registry``: the methods by name. ``attribute``: runs those that are chosen.
+
+How faithful they are:
+
+- ``erasure``: comprehensiveness and sufficiency, DeYoung et al. (2020); a forward pass for every distinct shortened
+  text.
+- ``ranking``: Spearman's correlation and bootstrap intervals.
+
+Every method works on any transformers model that calls its attention through the ``AttentionInterface``, and leaves it
+as it was: mode, parameters and their gradients, hooks, attention implementation, random state. Scores of tokens are
+(batch, key), or (batch, layer, key) where a method reads attention, and exactly 0 on padding.
+
+Importing anything from here registers our methods, so that a method of the user's own finds the taken names.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+
+METHOD_FILES = (
+    "raw",
+    "rollout",
+    "flow",
+    "gradients",
+    "norms",
+    "integrated_gradients",
+    "blank_out",
+    "random_scores",
+)
+"""In the order of results; see ``registry.registered``."""
+
+for _file in METHOD_FILES:
+    import_module(f"{__name__}.{_file}")

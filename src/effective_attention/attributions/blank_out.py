@@ -13,30 +13,39 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from effective_attention.attributions.perturbations import ROWS, Variants, candidates, probabilities
-from effective_attention.attributions.request import Asked
+from effective_attention.attributions.perturbations import ROWS, PerturbedTexts, candidates, probabilities
+from effective_attention.attributions.registry import register
+from effective_attention.attributions.request import AttributionRequest
+from effective_attention.attributions.shared_work import SharedWork
+
+
+@register("blank_out", title="blank-out", summary="probability lost when a token alone is blanked")
+def _method(work: SharedWork) -> Float[Tensor, "batch key"]:
+    return blank_out(work.request, ~work.words, work.settings.unknown)
 
 
 def blank_out(
-    asked: Asked, special: Bool[Tensor, "batch key"], unk_id: int, *, rows: int = ROWS
+    request: AttributionRequest, special: Bool[Tensor, "batch key"], unk_id: int, *, rows: int = ROWS
 ) -> Float[Tensor, "batch key"]:
-    """Loss of probability when each token alone is blanked; 0 on special tokens and padding, and where the token is UNK already.
+    """Measure the loss of probability when each token alone is blanked.
+
+    0 on special tokens and padding, and where the token is UNK already.
 
     Args:
-        asked: The batch and the classes asked about.
+        request: The batch and its targets.
         special: Special tokens; what is said of padding does not matter.
-        unk_id: What a blanked token becomes; see ``variants.blank_id``.
+        unk_id: What a blanked token becomes; see ``perturbations.blank_id``.
         rows: At most so many texts run together.
     """
-    words = candidates(asked.trace, special)
+    words = candidates(request.trace, special)
     example, place = words.nonzero(as_tuple=True)  # one entry per token to blank
     blank = torch.nn.functional.one_hot(place, words.shape[1]).bool()
-    pairs = Variants(  # each beside its untouched text, which runs once for all of them
+    pairs = PerturbedTexts(  # each beside its untouched text, which runs once for all of them
         example=example.repeat(2),
-        keep=asked.trace.mask[example].repeat(2, 1),
+        keep=request.trace.mask[example].repeat(2, 1),
         blank=torch.cat([torch.zeros_like(blank), blank]),
     )
-    whole, without = probabilities(asked, pairs, unk_id=unk_id, rows=rows).view(2, -1)
+    whole, without = probabilities(request, pairs, unk_id=unk_id, rows=rows).view(2, -1)
     scores = torch.zeros(words.shape, dtype=torch.float64, device=words.device)
     scores[example, place] = whole - without
     return scores

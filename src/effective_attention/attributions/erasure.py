@@ -1,7 +1,7 @@
-"""Are the tokens that an explanation points at those the model needs?
+"""Are the tokens that an attribution points at those the model needs?
 
-ERASER, DeYoung et al. (2020), section 4.2. With ``r`` the top tokens of an explanation, ``p`` the probability of the
-class:
+ERASER, DeYoung et al. (2020), section 4.2. With ``r`` the top tokens of an attribution, ``p`` the probability of the
+target:
 
     comprehensiveness = p(text) - p(text without r)     high: they were needed
     sufficiency       = p(text) - p(r alone)            low: they are enough
@@ -25,8 +25,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from effective_attention.attributions.perturbations import ROWS, Variants, candidates, probabilities
-from effective_attention.attributions.request import Asked
+from effective_attention.attributions.perturbations import ROWS, PerturbedTexts, candidates, probabilities
+from effective_attention.attributions.request import AttributionRequest
 
 How = Literal["delete", "blank"]
 SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
@@ -40,7 +40,7 @@ class Erasure(NamedTuple):
 
 
 def erasure(
-    asked: Asked,
+    request: AttributionRequest,
     scores: Float[Tensor, "method batch key"],
     special: Bool[Tensor, "batch key"],
     *,
@@ -49,26 +49,26 @@ def erasure(
     unk_id: int | None = None,
     rows: int = ROWS,
 ) -> Erasure:
-    """Comprehensiveness and sufficiency of several explanations of the same texts.
+    """Measure comprehensiveness and sufficiency of several attributions of the same texts.
 
     Args:
-        asked: The batch and the classes asked about.
+        request: The batch and its targets.
         scores: Importance; the highest come first, so take absolute values before where the sign does not matter.
         special: Special tokens; what is said of padding does not matter.
         shares: Sizes of the top, each above 0 and at most 1.
         how: What happens to removed tokens.
-        unk_id: What they become with ``how="blank"``; see ``variants.blank_id``.
+        unk_id: What they become with ``how="blank"``; see ``perturbations.blank_id``.
         rows: At most so many texts run together.
     """
-    words = candidates(asked.trace, special)
+    words = candidates(request.trace, special)
     _check(scores, words, shares, how, unk_id)
     chosen = top(scores, words, shares)  # (share, method, batch, key)
     # what is removed: nothing, the top, or all but the top
     removed = torch.stack([torch.zeros_like(chosen), chosen, words & ~chosen])
     used = words.any(dim=-1).nonzero()[:, 0]  # texts with words
-    variants = _without(asked.trace.mask[used], removed[..., used, :], used, how)
+    perturbed = _without(request.trace.mask[used], removed[..., used, :], used, how)
     found = torch.zeros(removed.shape[:-1], dtype=torch.float64, device=words.device)
-    found[..., used] = probabilities(asked, variants, unk_id=unk_id, rows=rows).view(*removed.shape[:-2], len(used))
+    found[..., used] = probabilities(request, perturbed, unk_id=unk_id, rows=rows).view(*removed.shape[:-2], len(used))
     whole, without, alone = found.mean(dim=1)  # each (method, batch)
     return Erasure(whole - without, whole - alone)
 
@@ -76,7 +76,7 @@ def erasure(
 def top(
     scores: Float[Tensor, "method batch key"], words: Bool[Tensor, "batch key"], shares: Sequence[float]
 ) -> Bool[Tensor, "share method batch key"]:
-    """The highest tokens among ``words``, ``ceil(share * words)`` of them.
+    """Choose the highest tokens among ``words``, ``ceil(share * words)`` of them.
 
     >>> import torch
     >>> words = torch.tensor([[False, True, True, True]])
@@ -94,7 +94,7 @@ def top(
 
 def _without(
     mask: Bool[Tensor, "batch key"], removed: Bool[Tensor, "kind share method batch key"], example: Tensor, how: How
-) -> Variants:
+) -> PerturbedTexts:
     keys = mask.shape[-1]
     kept = mask.expand_as(removed)
     blank = torch.zeros_like(removed)
@@ -103,7 +103,9 @@ def _without(
     else:
         left = mask & ~removed
         kept = torch.where(left.any(dim=-1, keepdim=True), left, kept)
-    return Variants(example.expand(removed.shape[:-1]).reshape(-1), kept.reshape(-1, keys), blank.reshape(-1, keys))
+    return PerturbedTexts(
+        example.expand(removed.shape[:-1]).reshape(-1), kept.reshape(-1, keys), blank.reshape(-1, keys)
+    )
 
 
 def _check(scores: Tensor, words: Tensor, shares: Sequence[float], how: str, unk_id: int | None) -> None:

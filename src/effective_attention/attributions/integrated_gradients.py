@@ -2,17 +2,17 @@
 
 Sundararajan et al. (2017): ``(x - x0) * integral of dE/dx`` along the line from the baseline ``x0`` to ``x``, here at
 the input embeddings, by captum's ``LayerIntegratedGradients`` (Gauss-Legendre). Summed over a token's width the scores
-are signed and
-complete: those of a text add up to ``evidence(x) - evidence(baseline)``, up to the error of the quadrature. On the
-tests' tiny models, with 64 steps, that is below 1e-6, but up to some 1e-3 where the head has a ReLU, as DistilBERT's
-has.
+are signed and complete: those of a text add up to ``evidence(x) - evidence(baseline)``, up to the error of the
+quadrature. On the tests' tiny models, with 64 steps, that is below 1e-6, but up to some 1e-3 where the head has a
+ReLU, as DistilBERT's has.
 
-Baseline: every word's embedding is that of one blank token (UNK or padding, see ``variants.blank_id``). Special tokens
-    and
-padding keep their own and score 0; positions, token types and the mask stay those of the text.
+Baseline: every word's embedding is that of one blank token (UNK or padding, see ``perturbations.blank_id``). Special
+tokens and padding keep their own and score 0; positions, token types and the mask stay those of the text.
 """
 
 from __future__ import annotations
+
+from importlib import import_module
 
 import torch
 from jaxtyping import Bool, Float
@@ -21,37 +21,56 @@ from torch import Tensor
 from effective_attention.attention.rerun import autograd_on, model_inputs
 from effective_attention.attention.trace import evaluation_mode
 from effective_attention.attributions.perturbations import ROWS, candidates
-from effective_attention.attributions.request import Asked
+from effective_attention.attributions.registry import register
+from effective_attention.attributions.request import AttributionRequest
+from effective_attention.attributions.shared_work import STEPS, SharedWork
 
-STEPS = 32
+
+def import_captum() -> None:
+    """Import captum, which takes a second and so waits until it is needed."""
+    import_module("captum.attr")
+
+
+@register(
+    "integrated_gradients",
+    title="integrated gradients",
+    summary="gradients on the way from a baseline without words",
+    prepare=import_captum,
+)
+def _method(work: SharedWork) -> Float[Tensor, "batch key"]:
+    return integrated_gradients(work.request, ~work.words, work.settings.unknown, steps=work.settings.steps)
 
 
 def integrated_gradients(
-    asked: Asked, special: Bool[Tensor, "batch key"], blank_id: int, *, steps: int = STEPS, rows: int = ROWS
+    request: AttributionRequest,
+    special: Bool[Tensor, "batch key"],
+    blank_id: int,
+    *,
+    steps: int = STEPS,
+    rows: int = ROWS,
 ) -> Float[Tensor, "batch key"]:
-    """Each token's share of ``evidence(text) - evidence(baseline)``; 0 on special tokens and padding.
+    """Compute each token's share of ``evidence(text) - evidence(baseline)``; 0 on special tokens and padding.
 
     Args:
-        asked: The batch and the classes asked about.
+        request: The batch and its targets.
         special: Special tokens; what is said of padding does not matter.
         blank_id: What every word of the baseline is.
         steps: Points of the quadrature.
         rows: At most so many texts run together, but at least the batch.
     """
-    # a second to import, so not before it is asked for
     from captum.attr import LayerIntegratedGradients  # type: ignore[import-untyped, unused-ignore]
 
     if steps < 1:
         raise ValueError(f"steps must be at least 1, got {steps}")
-    model = asked.trace.model
+    model = request.trace.model
     with autograd_on(), evaluation_mode(model):
-        words = candidates(asked.trace, special)
-        inputs = model_inputs(asked.trace)
+        words = candidates(request.trace, special)
+        inputs = model_inputs(request.trace)
         ids = inputs.pop("input_ids")
         names = list(inputs)
 
         def evidence(tokens: Tensor, examples: Tensor, *others: Tensor) -> Tensor:
-            return asked.evidence(model(input_ids=tokens, **dict(zip(names, others, strict=True))).logits, examples)
+            return request.evidence(model(input_ids=tokens, **dict(zip(names, others, strict=True))).logits, examples)
 
         found = LayerIntegratedGradients(evidence, model.get_input_embeddings()).attribute(
             ids,

@@ -25,6 +25,41 @@ from transformers.pytorch_utils import Conv1D
 
 from effective_attention.attention.rerun import Call, check_watched, model_inputs, watching
 from effective_attention.attention.trace import Part, Trace
+from effective_attention.attributions.registry import register
+from effective_attention.attributions.rollout import rolled_out
+from effective_attention.attributions.shared_work import SharedWork
+
+
+@register(
+    "norm",
+    title="norm of the output",
+    summary="length of the vector a token brings, heads summed",
+    reads_attention=True,
+    needs=["norms"],
+)
+def norm(work: SharedWork, attention: Part) -> Float[Tensor, "batch layer key"]:
+    """Read the row of the layers' norms."""
+    return work.row(_norms(work, attention))
+
+
+@register(
+    "norm_rollout",
+    title="rollout of norms",
+    summary="norms of all layers below, as shares, multiplied",
+    reads_attention=True,
+    needs=["norms"],
+)
+def norm_rollout(work: SharedWork, attention: Part) -> Float[Tensor, "batch layer key"]:
+    """Read the row of the rollout of the layers' norms."""
+    return rolled_out(work, _norms(work, attention))
+
+
+def _norms(work: SharedWork, attention: Part) -> Float[Tensor, "batch layer query key"]:
+    def compute() -> Tensor:
+        work.weights(attention)  # kept by the trace, where the norms find it
+        return norm_weights(work.trace, attention).per_layer.double()
+
+    return work.shared("norms", attention, compute)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +77,7 @@ class NormWeights:
 
 @torch.no_grad()
 def norm_weights(trace: Trace, attention: Part = "standard") -> NormWeights:
-    """Norms of the weighted, transformed vectors of every layer.
+    """Compute the norms of the weighted, transformed vectors of every layer.
 
     Raises:
         ValueError: The model's output projection cannot be found.
@@ -66,7 +101,7 @@ def vector_norms(
     value: Float[Tensor, "head key d_head"],
     blocks: Float[Tensor, "head d_head width"],
 ) -> tuple[Float[Tensor, "head query key"], Float[Tensor, "query key"]]:
-    """One example's norms per head, and of the sum over heads."""
+    """Compute one example's norms per head, and of the sum over heads."""
     vectors = value.double() @ blocks.double()  # (head, key, width)
     per_key = vectors.transpose(0, 1)  # (key, head, width)
     gram = per_key @ per_key.transpose(1, 2)  # (key, head, head)
@@ -78,7 +113,7 @@ def vector_norms(
 
 @torch.no_grad()
 def output_projections(trace: Trace) -> list[nn.Module]:
-    """For each layer the linear map that is handed the attention's output, found by watching the batch's first text.
+    """Find for each layer the linear map that is handed the attention's output, by watching the batch's first text.
 
     Raises:
         ValueError: A layer hands its attention's output to no linear map.
@@ -110,7 +145,7 @@ def output_projections(trace: Trace) -> list[nn.Module]:
 
 
 def _is_output(inputs: tuple[object, ...], call: Call) -> bool:
-    """Whether a module is handed the attention's output, be it reshaped or copied."""
+    """Tell whether a module is handed the attention's output, be it reshaped or copied."""
     given = inputs[0] if inputs else None
     return (
         isinstance(given, Tensor)
@@ -120,11 +155,12 @@ def _is_output(inputs: tuple[object, ...], call: Call) -> bool:
 
 
 def head_blocks(model: PreTrainedModel, projection: nn.Module, value: Tensor) -> Float[Tensor, "head d_head width"]:
-    """The output projection's rows, head by head; transformers' Conv1D keeps its weight the other way round."""
+    """Cut the output projection's rows by head; transformers' Conv1D keeps its weight the other way round."""
     weight: Tensor = projection.weight if isinstance(projection, Conv1D) else projection.weight.T  # type: ignore[assignment]
     heads, d_head = value.shape[1], value.shape[3]
     if weight.shape[0] != heads * d_head:
         raise ValueError(
-            f"{type(model).__name__}'s output projection takes {weight.shape[0]} numbers, not heads x d_head = {heads} x {d_head}"
+            f"{type(model).__name__}'s output projection takes {weight.shape[0]} numbers, "
+            f"not heads x d_head = {heads} x {d_head}"
         )
     return weight.reshape(heads, d_head, -1)

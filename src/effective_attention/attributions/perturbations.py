@@ -1,7 +1,7 @@
 """The same texts with tokens removed or blanked: what does the model answer then?
 
-Variants run without padding, in batches of one length, and equal ones run once. So does the untouched text where it
-is compared with them: the two sides of a difference then come from the same kind of batch.
+Perturbed texts run without padding, in batches of one length, and equal ones run once. So does the untouched text
+where it is compared with them: the two sides of a difference then come from the same kind of batch.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from effective_attention.attention.rerun import model_inputs
 from effective_attention.attention.trace import Trace, evaluation_mode
-from effective_attention.attributions.request import Asked
+from effective_attention.attributions.request import AttributionRequest
 from effective_attention.errors import UserError
 
 Blank = Literal["unk", "pad"]
@@ -25,8 +25,8 @@ _TOKENS = 32_768  # and no more tokens than this, so that long texts do not fill
 
 
 @dataclass(frozen=True, eq=False)
-class Variants:
-    """Some texts of a batch, changed.
+class PerturbedTexts:
+    """Texts of a batch with a perturbation each.
 
     Attributes:
         example: Which text.
@@ -34,13 +34,13 @@ class Variants:
         blank: Those of them that are blanked.
     """
 
-    example: Int[Tensor, variant]
-    keep: Bool[Tensor, "variant key"]
-    blank: Bool[Tensor, "variant key"]
+    example: Int[Tensor, text]
+    keep: Bool[Tensor, "text key"]
+    blank: Bool[Tensor, "text key"]
 
 
 def candidates(trace: Trace, special: Bool[Tensor, "batch key"]) -> Bool[Tensor, "batch key"]:
-    """The tokens that stand for words: real, and not special."""
+    """Find the tokens that stand for words: real, and not special."""
     if special.shape != trace.mask.shape:
         raise ValueError(
             f"special must be of shape {tuple(trace.mask.shape)} as the tokens, got {tuple(special.shape)}"
@@ -49,7 +49,9 @@ def candidates(trace: Trace, special: Bool[Tensor, "batch key"]) -> Bool[Tensor,
 
 
 def blank_id(tokenizer: Any, kind: Blank = "unk") -> int:
-    """The id that stands for no word in particular: of the unknown token (of the mask token where there is none), or of padding.
+    """Find the id that stands for no word in particular.
+
+    With ``kind="unk"`` that of the unknown token, or of the mask token where there is none; with ``"pad"`` padding's.
 
     Raises:
         UserError: The tokenizer has no such token.
@@ -69,51 +71,53 @@ def blank_id(tokenizer: Any, kind: Blank = "unk") -> int:
 
 @torch.no_grad()
 def probabilities(
-    asked: Asked, variants: Variants, *, unk_id: int | None = None, rows: int = ROWS
-) -> Float[Tensor, variant]:
-    """What ``Asked.probability`` says of each variant, in double precision.
+    request: AttributionRequest, texts: PerturbedTexts, *, unk_id: int | None = None, rows: int = ROWS
+) -> Float[Tensor, text]:
+    """Run the texts and take ``AttributionRequest.probability`` of each, in double precision.
 
     Args:
-        asked: The batch and the classes asked about.
-        variants: Its changed texts.
-        unk_id: What blanked tokens become; None: no variant blanks any.
+        request: The batch and its targets.
+        texts: Its perturbed texts.
+        unk_id: What blanked tokens become; None: no text blanks any.
         rows: At most so many sequences run together.
     """
     if rows < 1:
         raise ValueError(f"rows must be at least 1, got {rows}")
-    if unk_id is None and bool(variants.blank.any()):
+    if unk_id is None and bool(texts.blank.any()):
         raise ValueError("unk_id must be the id that blanked tokens become, got None")
-    found = torch.zeros(len(variants.example), dtype=torch.float64, device=variants.keep.device)
-    lengths = variants.keep.sum(dim=-1)
-    with evaluation_mode(asked.trace.model):
+    found = torch.zeros(len(texts.example), dtype=torch.float64, device=texts.keep.device)
+    lengths = texts.keep.sum(dim=-1)
+    with evaluation_mode(request.trace.model):
         for length in sorted(set(lengths.tolist())):
             chosen = (lengths == length).nonzero()[:, 0]
-            example = variants.example[chosen]
-            inputs = _shortened(asked.trace, variants, chosen, length, unk_id)
+            example = texts.example[chosen]
+            inputs = _shortened(request.trace, texts, chosen, length, unk_id)
             first, place = _distinct(inputs)
             once = {name: value[first] for name, value in inputs.items()}
             answers = [
-                asked.trace.model(**batch).logits for batch in _batches(once, min(rows, max(1, _TOKENS // length)))
+                request.trace.model(**batch).logits for batch in _batches(once, min(rows, max(1, _TOKENS // length)))
             ]
-            found[chosen] = asked.probability(torch.cat(answers)[place], example)
+            found[chosen] = request.probability(torch.cat(answers)[place], example)
     return found
 
 
-def _shortened(trace: Trace, variants: Variants, chosen: Tensor, length: int, unk_id: int | None) -> dict[str, Tensor]:
-    """The model's inputs for variants of one length; what is given for each token (token types too) follows its token."""
-    example = variants.example[chosen]
-    places = variants.keep[chosen].nonzero()[:, 1].view(-1, length)  # (variant, length)
+def _shortened(
+    trace: Trace, texts: PerturbedTexts, chosen: Tensor, length: int, unk_id: int | None
+) -> dict[str, Tensor]:
+    """Make the model's inputs for texts of one length; what belongs to a token (its type too) goes with it."""
+    example = texts.example[chosen]
+    places = texts.keep[chosen].nonzero()[:, 1].view(-1, length)  # (text, length)
     inputs = {
         name: value[example].gather(1, places) if value.shape == trace.mask.shape else value[example]
         for name, value in model_inputs(trace).items()
     }
     if unk_id is not None:
-        inputs["input_ids"] = inputs["input_ids"].masked_fill(variants.blank[chosen].gather(1, places), unk_id)
+        inputs["input_ids"] = inputs["input_ids"].masked_fill(texts.blank[chosen].gather(1, places), unk_id)
     return inputs
 
 
 def _distinct(inputs: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-    """Where each distinct variant first stands, and which of them each variant is."""
+    """Find where each distinct text first stands, and which of them each text is."""
     rows = torch.cat([value.reshape(len(value), -1).double() for value in inputs.values()], dim=1)
     unique, place = torch.unique(rows, dim=0, return_inverse=True)
     numbers = torch.arange(len(rows), device=rows.device)

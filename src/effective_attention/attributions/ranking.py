@@ -14,7 +14,7 @@ _NOISE = 1e-6
 
 
 def ranks(scores: Float[Tensor, "*any key"], chosen: Bool[Tensor, "*any key"]) -> Float[Tensor, "*any key"]:
-    """Ranks from 1 among the chosen tokens, ties averaged; 0 elsewhere.
+    """Rank from 1 among the chosen tokens, ties averaged; 0 elsewhere.
 
     >>> ranks(torch.tensor([3.0, 1.0, 3.0, 9.0]), torch.tensor([True, True, True, False])).tolist()
     [2.5, 1.0, 2.5, 0.0]
@@ -31,7 +31,7 @@ def ranks(scores: Float[Tensor, "*any key"], chosen: Bool[Tensor, "*any key"]) -
 def spearman(
     one: Float[Tensor, "*#any key"], other: Float[Tensor, "*#any key"], chosen: Bool[Tensor, "*#any key"]
 ) -> Float[Tensor, "*any"]:
-    """Spearman's rank correlation over the chosen tokens; NaN with fewer than two, or where a score is the same for all."""
+    """Correlate ranks over the chosen tokens; NaN with fewer than two, or where a score is the same for all."""
     one, other, chosen = torch.broadcast_tensors(one, other, chosen)  # type: ignore[no-untyped-call]
     count = chosen.sum(dim=-1, keepdim=True)
     left, right = (_centred(ranks(scores, chosen), chosen, count) for scores in (one, other))
@@ -46,9 +46,15 @@ def _centred(rank: Tensor, chosen: Tensor, count: Tensor) -> Tensor:
 def bootstrap(
     values: Float[Tensor, "example column"], *, seed: int, draws: int = 1000, level: float = 0.95
 ) -> tuple[Float[Tensor, column], Float[Tensor, column]]:
-    """Percentile interval of each column's mean over resampled examples; NaN marks examples that a column does not have.
+    """Find the percentile interval of each column's mean over resampled examples.
 
-    All columns see the same resamples, so that they can be compared. NaN where a column has no example at all.
+    All columns see the same resamples, so that they can be compared.
+
+    Args:
+        values: NaN marks examples that a column does not have; a column without any has no interval either (NaN).
+        seed: Of the resamples.
+        draws: How many resamples.
+        level: Share of the resamples' means inside the interval.
     """
     examples = len(values)
     generator = torch.Generator().manual_seed(seed)

@@ -1,4 +1,4 @@
-"""What is explained: for each example of a traced batch, one output of a classifier.
+"""What is attributed to the tokens: for each example of a traced batch, one output of a classifier.
 
 That output is the ``probability`` of a class, or the score of a regression. What is differentiated is the ``evidence``,
 the class's log-odds ``log(p / (1 - p))``: its logit minus the logsumexp of the others. A confident model's probability
@@ -36,12 +36,12 @@ class Gradients:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
-    """A batch and what is asked about it.
+class AttributionRequest:
+    """A batch, and for each of its examples the target whose output is attributed to the tokens.
 
     Attributes:
         trace: The batch, with logits (batch, classes), or (batch, 1) of a regression.
-        target: The class whose probability is explained; ignored where there is one output.
+        target: The class whose probability is attributed; ignored where there is one output.
     """
 
     trace: Trace
@@ -66,11 +66,13 @@ class Asked:
     def probability(
         self, logits: Float[Tensor, "row classes"], examples: Int[Tensor, row] | None = None
     ) -> Float[Tensor, row]:
-        """Probability of the target, or the score of a regression, in double precision: differences near 1 are kept.
+        """Take the probability of the target, or the score of a regression.
+
+        In double precision: differences near 1 are kept.
 
         Args:
             logits: What the model answered.
-            examples: Whose target each row is asked about; None: the batch itself.
+            examples: Whose target each row is for; None: the batch itself.
         """
         if logits.shape[-1] == 1:
             return logits[:, 0].double()
@@ -79,7 +81,10 @@ class Asked:
     def evidence(
         self, logits: Float[Tensor, "row classes"], examples: Int[Tensor, row] | None = None
     ) -> Float[Tensor, row]:
-        """Log-odds of the target, or the score of a regression: what is differentiated. Arguments as for ``probability``."""
+        """Take the log-odds of the target, or the score of a regression: what is differentiated.
+
+        Arguments as for ``probability``.
+        """
         logits = logits if logits.dtype == torch.float64 else logits.float()
         if logits.shape[-1] == 1:
             return logits[:, 0]
@@ -88,12 +93,15 @@ class Asked:
         return logits.gather(1, target)[:, 0] - others.logsumexp(dim=-1)
 
     def _targets(self, examples: Tensor | None) -> Tensor:
-        """(row, 1); a copy, as autograd cannot save a tensor of inference mode."""
+        """Look up the targets, (row, 1); a copy, as autograd cannot save a tensor of inference mode."""
         return (self.target.clone() if examples is None else self.target[examples])[:, None]
 
     @cached_property
     def gradients(self) -> Gradients:
-        """One forward and one backward pass. Examples do not interact, so that all evidence is differentiated at once."""
+        """Run one forward and one backward pass.
+
+        Examples do not interact, so that all evidence is differentiated at once.
+        """
         model, starts = self.trace.model, []
 
         def start_here(_module: nn.Module, _inputs: object, output: Tensor) -> Tensor:

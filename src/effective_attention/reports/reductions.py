@@ -100,7 +100,13 @@ def correlation(first: Series, second: Series) -> float:
     return float("nan") if both.nunique().min() < 2 else float(both["first"].corr(both["second"]))
 
 
-def rank_limit(table: DataFrame) -> int | None:
-    """Return the head width d_v, read from the largest rank in the table; None if it has no ranks."""
-    ranks = table.loc[table["quantity"] == "rank", "value"].dropna()
-    return None if ranks.empty else round(float(ranks.max()))
+def mean_where(table: DataFrame, **where: str) -> float:
+    """Return the mean of ``value`` over the rows whose columns have these values; NaN where there are none."""
+    for name, value in where.items():
+        table = table[table[name] == value]
+    return float(table["value"].mean())
+
+
+def has_values(table: DataFrame) -> bool:
+    """Tell whether anything was measured: texts of special tokens alone may leave nothing."""
+    return bool(table["value"].notna().any())

@@ -12,7 +12,7 @@ import transformers as hf
 from effective_attention import analyse
 from effective_attention.analyses.common.registry import analysis_names, find_analysis
 from effective_attention.analyses.distance import Distance
-from effective_attention.analyses.variability import Variability
+from effective_attention.analyses.null_space import NullSpace
 from effective_attention.models.encoders import TinyEncoder
 
 TEXTS = ["A cat sat on the mat, and nobody minded at all.", "It purred.", "Then the dog came in and barked loudly."]
@@ -56,8 +56,8 @@ def test_pairs(model: Any, tokenizer: Any) -> None:
 def test_words_are_tagged_where_an_analysis_asks(model: Any, tokenizer: Any) -> None:
     table = analyse(model, tokenizer, TEXTS, ["pos_attention"], progress=False)["pos_attention"]
     counts = table.drop_duplicates("tag").set_index("tag")["count"]
-    assert counts["NOUN"] >= 3
-    assert counts["VERB"] >= 3
+    assert counts["NOUN"] >= 2
+    assert counts["VERB"] >= 2
 
 
 def test_labels(model: Any, tokenizer: Any) -> None:
@@ -120,7 +120,7 @@ def test_every_analysis_is_found_by_its_name() -> None:
     assert not {"common", "rollout", "flow", "explorer"} & set(names)
     for name in names:
         assert find_analysis(name).analysis_name() == name
-    assert find_analysis("variability") is Variability
+    assert find_analysis("null_space") is NullSpace
 
 
 def test_neither_hydra_nor_lightning_nor_wandb_is_loaded() -> None:

@@ -60,9 +60,13 @@ def expected(subject, context):
 
 
 def test_every_unit_has_its_rows(expected, context):
-    from effective_attention.analyses.token_identity.analysis import COLUMNS
+    from effective_attention.analyses.token_identity.analysis import SCHEMA
 
-    assert tuple(expected.columns) == COLUMNS
+    SCHEMA.check(expected, "token_identity")
+    assert list(expected.columns) == [
+        *("experiment", "map", "distance", "solver", "layer", "tested_layer", "offset", "fold", "part"),
+        *("value", "baseline", "tokens", "epochs", "seconds", "examples"),
+    ]
     layers = context.layers
     counts = expected.groupby("experiment", sort=False).size().to_dict()
     maps, distances, parts = 3, 2, 2
@@ -201,7 +205,7 @@ def test_fewer_units_are_a_part_of_the_table(subject, nowhere, expected):
 
 def test_a_limit_leaves_texts_out(subject, nowhere):
     table = run(subject, build(nowhere, limit=5, experiments=["input"], maps=["naive"], distances=["l2"], layers=[0]))
-    lengths = nowhere.lengths
+    lengths = nowhere.split.lengths
     order = torch.randperm(len(lengths), generator=torch.Generator().manual_seed(nowhere.seed)).numpy()
     chosen = np.sort(order[:5])
     from effective_attention.analyses.token_identity.folds import make_fold
@@ -391,7 +395,7 @@ def test_options_of_the_wrong_kind(name, value):
 
 
 def test_a_text_of_one_token(nowhere):
-    lengths = nowhere.lengths.copy()
+    lengths = nowhere.split.lengths.copy()
     lengths[4] = 1
     with pytest.raises(UserError, match="example 4 has a single token"):
         build(dataclasses.replace(nowhere, split=dataclasses.replace(nowhere.split, lengths=lengths)))

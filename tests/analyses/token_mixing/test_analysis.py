@@ -62,7 +62,7 @@ def table(subject, alone):
 
 def test_the_table_is_what_the_statistics_say(context, singles, table):
     from effective_attention.analyses.common.samples import sample
-    from effective_attention.analyses.token_mixing.analysis import tag_names
+    from effective_attention.analyses.token_mixing.analysis import SCHEMA, tag_names
     from effective_attention.analyses.token_mixing.jacobian import contributions
     from effective_attention.analyses.token_mixing.statistics import Text, all_statistics
 
@@ -73,6 +73,7 @@ def test_the_table_is_what_the_statistics_say(context, singles, table):
         texts.append(Text(found.shares.float().numpy(), found.errors.float().numpy(), tags))
     expected = all_statistics(texts)
     got = table[table["quantity"] != "word"].reset_index(drop=True)
+    SCHEMA.check(table, "token_mixing")
     assert list(table) == COLUMNS
     assert set(table["examples"]) == {4}
     np.testing.assert_allclose(got["value"].to_numpy(float), expected["value"].to_numpy(float))
@@ -192,6 +193,7 @@ def test_nothing_shown_nothing_said(alone):
 
 
 def test_a_text_of_the_users_has_the_word(subject, here):
+    from effective_attention.analyses.token_mixing.analysis import SCHEMA
     from effective_attention.analyses.token_mixing.jacobian import contributions
     from effective_attention.attention.trace import trace
 
@@ -199,6 +201,7 @@ def test_a_text_of_the_users_has_the_word(subject, here):
     text = trace(subject.model, dict(inputs))
     context = dataclasses.replace(here, text=UserText(("a text",), text))
     table = table_of(subject, context, word="Mix")
+    SCHEMA.check(table, "token_mixing")
     rows = table[table["quantity"] == "word"]
     tokens = context.tokenizer.convert_ids_to_tokens(inputs["input_ids"][0].tolist())
     place = tokens.index("mix")

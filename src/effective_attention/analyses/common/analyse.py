@@ -135,19 +135,14 @@ def _task(model: PreTrainedModel, labels: Sequence[int | float] | None, *, pair:
     if labels is None:
         return Task("texts", columns, metrics={}, main_metric=None, tsv_folder="")
     outputs = int(getattr(model.config, "num_labels", 1))
+    metric: dict[str, Any]
     if outputs == 1:
-        scores = sorted({float(min(labels)), float(max(labels))})
-        spread = (scores[0], scores[-1] if len(scores) > 1 else scores[0] + 1.0)
-        metric = {"pearson": {"_target_": "torchmetrics.PearsonCorrCoef"}}
-        return Task("texts", columns, metric, "pearson", "", label_range=spread)
+        low, high = float(min(labels)), float(max(labels))
+        metric = {"pearson": {"_target_": "torchmetrics.regression.PearsonCorrCoef"}}
+        return Task("texts", columns, metric, "pearson", "", label_range=(low, high if high > low else low + 1))
     names = tuple(str(model.config.id2label.get(number, number)) for number in range(outputs))
-    metric = {
-        "accuracy": {
-            "_target_": "torchmetrics.classification.MulticlassAccuracy",
-            "num_classes": outputs,
-            "average": "micro",
-        }
-    }
+    accuracy = "torchmetrics.classification.MulticlassAccuracy"
+    metric = {"accuracy": {"_target_": accuracy, "num_classes": outputs, "average": "micro"}}
     return Task("texts", columns, metric, "accuracy", "", labels=names)
 
 

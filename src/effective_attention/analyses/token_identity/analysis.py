@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
@@ -32,19 +32,41 @@ from rich.progress import Progress
 from effective_attention.analyses.common.base import Analysis, Context, Study
 from effective_attention.analyses.common.options import check_limit
 from effective_attention.analyses.common.samples import sample
-from effective_attention.analyses.token_identity.maps import Training
+from effective_attention.analyses.common.schema import LAYER, Block, Column, Schema
+from effective_attention.analyses.token_identity.lookup import Distance
+from effective_attention.analyses.token_identity.maps import Kind, Training
 from effective_attention.analyses.token_identity.options import EXPERIMENTS, check_choice, check_numbers, check_texts
 from effective_attention.analyses.token_identity.states import States
-from effective_attention.analyses.token_identity.units import Unit, UnitTrainer
+from effective_attention.analyses.token_identity.units import Solver, Unit, UnitTrainer
 from effective_attention.attention.trace import Trace
 from effective_attention.errors import UserError
 from effective_attention.io import PartStore, check_disk
 from effective_attention.processes import rank_and_world, wait_for_others
 
 _VERSION = 1  # of what a unit finds; another number, and nothing kept is taken for it
-COLUMNS = (
-    *("experiment", "map", "distance", "solver", "layer", "tested_layer", "offset", "fold", "part"),
-    *("value", "baseline", "tokens", "epochs", "seconds", "examples"),
+_KEYS = ("map", "distance", "solver", "layer", "tested_layer", "offset", "fold")
+SCHEMA = Schema(
+    (
+        Column("experiment", "what is looked for, see token_identity.units", "name", EXPERIMENTS, key=True),
+        Column("map", "from hidden tokens to input tokens; naive: none", "name", get_args(Kind), key=True),
+        Column("distance", "of the training's loss and of the lookup", "name", get_args(Distance), key=True),
+        Column("solver", "how the map was found", "name", ("none", *get_args(Solver)), key=True),
+        LAYER,
+        Column("tested_layer", "whose output the map was tested on, counted from 0", "whole", low=0, key=True),
+        Column("offset", "of the neighbour that is looked for, in tokens; 0: the token itself", "whole", key=True),
+        Column("fold", "which split into training and test texts, counted from 0", "whole", low=0, key=True),
+        Column("part", "texts the map was trained on, or others", "name", ("train", "test"), key=True),
+        Column("value", "share of tokens that were identified", low=0, high=1),
+        Column("baseline", "share that guessing among the tokens of the text would identify", low=0, high=1),
+        Column("tokens", "how many tokens were tested", "whole", low=0),
+        Column("epochs", "of training; empty where nothing was trained step by step", "whole", low=0, missing=True),
+        Column("seconds", "that finding the map took", low=0),
+        Column("examples", "how many texts took part", "whole", low=0),
+    ),
+    blocks=(
+        Block({"experiment": ("input", "previous", "neighbours")}, (*_KEYS, "part")),
+        Block({"experiment": "transfer", "part": "test"}, _KEYS),
+    ),
 )
 
 
@@ -71,6 +93,8 @@ class TokenIdentity(Study):
         max_epochs: Training stops then in any case.
         keep_states: Leave the hidden states on disk.
     """
+
+    schema = SCHEMA
 
     def __init__(
         self,
@@ -198,4 +222,4 @@ class TokenIdentity(Study):
         table[whole] = table[whole].astype("Int64")
         table["epochs"] = table["epochs"].mask(table["solver"] != "adam")
         order = table["experiment"].map(EXPERIMENTS.index).sort_values(kind="stable").index
-        return table.loc[order, list(COLUMNS)].reset_index(drop=True)
+        return table.loc[order, SCHEMA.names].reset_index(drop=True)

@@ -33,8 +33,17 @@ from numpy import ndarray
 from effective_attention.analyses.common.base import Analysis, Context, Study
 from effective_attention.analyses.common.options import check_example, check_limit, is_whole_number
 from effective_attention.analyses.common.samples import sample
+from effective_attention.analyses.common.schema import LAYER, Block, Column, Schema
 from effective_attention.analyses.token_mixing.jacobian import contributions
-from effective_attention.analyses.token_mixing.statistics import CLS, SEP, Text, all_statistics, word_context
+from effective_attention.analyses.token_mixing.statistics import (
+    BOX,
+    CLS,
+    GROUPS,
+    SEP,
+    Text,
+    all_statistics,
+    word_context,
+)
 from effective_attention.attention.trace import Trace
 from effective_attention.data.annotation.tagging import KINDS, UPOS
 from effective_attention.errors import UserError
@@ -43,9 +52,53 @@ from effective_attention.processes import gather, wait_for_others
 
 DIRECTIONS = 28
 """Within 3 % of the exact contributions on MRPC with MiniLM, whose long texts need the most; ``benchmarks/token_mixing.py``."""
-COLUMNS = (
-    *("quantity", "layer", "statistic", "tag", "group", "offset", "centre", "query", "key", "token", "value", "count"),
-    "examples",
+_QUANTITIES = ("own", "not_largest", "neighbour", "offset", "cls", "error", "word")
+_STATISTICS = (*BOX, "share", "relative", "total", "standard_error")
+SCHEMA = Schema(
+    (
+        Column("quantity", "what is measured, see token_mixing.statistics", "name", _QUANTITIES, key=True),
+        LAYER,
+        Column("statistic", "of the contributions", "name", _STATISTICS, key=True, missing=True),
+        Column(
+            "tag",
+            "part of speech of the words; '' for all tokens",
+            "name",
+            ("", *UPOS, CLS, SEP),
+            key=True,
+            missing=True,
+        ),
+        Column("group", "how many tokens away the neighbours are", "name", tuple(GROUPS), key=True, missing=True),
+        Column(
+            "offset",
+            "position of the contributing token, from the token or the centre",
+            "whole",
+            key=True,
+            missing=True,
+        ),
+        Column(
+            "centre",
+            "where offsets of contributions to [CLS] are counted from",
+            "name",
+            ("cls", "sep"),
+            key=True,
+            missing=True,
+        ),
+        Column("query", "position of the chosen word", "whole", low=0, key=True, missing=True),
+        Column("key", "position of the token that contributes to it", "whole", low=0, key=True, missing=True),
+        Column("token", "what stands at key", "name", missing=True),
+        Column("value", "share of the contributions; of tokens (not_largest); relative (error)", low=0),
+        Column("count", "how many tokens or contributions are behind the value", "whole", low=0, missing=True),
+        Column("examples", "how many texts of the sample were used", "whole", low=1),
+    ),
+    blocks=(
+        Block({"quantity": "own", "statistic": BOX}, ("layer", "tag")),
+        Block({"quantity": "not_largest", "statistic": "share"}, ("layer",)),
+        Block({"quantity": "neighbour", "statistic": ("mean", "relative")}, ("layer", "group")),
+        Block({"quantity": "offset", "statistic": ("mean", "total")}, ("layer", "offset")),
+        Block({"quantity": "cls", "statistic": "total"}, ("layer", "centre", "offset")),
+        Block({"quantity": "error", "statistic": "standard_error"}, ("layer",)),
+        Block({"quantity": "word"}, ("layer", "query", "key")),
+    ),
 )
 _WHOLE = ("layer", "offset", "query", "key", "count")
 _VERSION = 1  # of what a part holds; another number, and nothing kept is taken for it
@@ -88,6 +141,8 @@ class TokenMixing(Study):
         word: The token whose context is followed: its place, counted from 0, or what is written there (its first
             occurrence).
     """
+
+    schema = SCHEMA
 
     needs_tags: ClassVar[bool] = True
 
@@ -203,7 +258,7 @@ class TokenMixing(Study):
                 word_context(shown["shares"], self._place(ids), self.context.tokenizer.convert_ids_to_tokens(ids))
             )
         table = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
-        table = table.assign(examples=max(len(texts), 1)).reindex(columns=list(COLUMNS))
+        table = table.assign(examples=max(len(texts), 1)).reindex(columns=SCHEMA.names)
         return table.astype(dict.fromkeys(_WHOLE, "Int64") | {"value": "float64"})
 
     def _text(self) -> Part:

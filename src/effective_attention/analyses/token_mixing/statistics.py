@@ -16,6 +16,8 @@ from jaxtyping import Float, Shaped
 from numpy import ndarray
 
 CLS, SEP = "[CLS]", "[SEP]"
+BOX = ("median", "mean", "quartile_1", "quartile_3", "whisker_low", "whisker_high")
+"""What ``box`` returns of many values."""
 GROUPS = {"1": (1, 1), "2": (2, 2), "3": (3, 3), "4-5": (4, 5), "6-10": (6, 10), "11+": (11, None)}
 """Distances of neighbours that the paper takes together: from, to."""
 REACH = 30

@@ -1,13 +1,87 @@
-"""How far attention reaches: what the report says and shows of ``distance``."""
+"""How far attention reaches: all that the report says and shows of ``distance``."""
 
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
-from effective_attention.reports import report_structure
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from pandas import DataFrame
+
 from effective_attention.reports.chapter import Chapter, Drawing, Scalars
-from effective_attention.reports.figures.structure import distance, distance_depth, has_values
+from effective_attention.reports.drawing.heads import Quantity, layered_heads
+from effective_attention.reports.drawing.layers import EVEN, layer_axis, legend_below
+from effective_attention.reports.drawing.style import COLOURS, DOUBLE, MARKERS, grid, styled
+from effective_attention.reports.grid import Grid
+from effective_attention.reports.layer_tables import layer_means_grid
+from effective_attention.reports.reductions import attentions, by_layer, by_weights, has_values, one_line
 from effective_attention.reports.scalars import layer_means
+
+_BEFORE = "#8c8c8c"  # the pretrained model, where it stands beside the finetuned one
+
+
+def even_distance(table: DataFrame) -> dict[str, float]:
+    """Return what even attention would give on the same pairs."""
+    return {"even attention": float(table["even"].mean())}
+
+
+@styled
+def distance(table: DataFrame) -> Figure:
+    """Draw the mean distance of each head, and the layers' averages beside even attention."""
+    return layered_heads(table, Quantity("mean distance (tokens)"), even_distance)
+
+
+@styled
+def distance_depth(table: DataFrame) -> Figure:
+    """Draw mean distance by layer, a line of panels per task, a panel per attention; a dot is a head."""
+    shown, kinds = by_weights(table), attentions(table)
+    figure, axes = grid(len(shown), len(kinds), width=DOUBLE, height=1.6 * len(shown) + 0.5, sharey="row")
+    for line, (panel, states) in zip(axes, shown, strict=True):
+        for axis, kind in zip(line, kinds, strict=True):
+            _both_states(axis, states, kind)
+            axis.axhline(float(panel.table["even"].mean()), color="black", **EVEN)
+            axis.set_title(f"{kind} attention" if axis in axes[0] else "")
+            layer_axis(axis, label=axis in axes[-1])
+        line[0].set_ylim(bottom=0)  # after all dots, which both panels' range must hold
+        line[0].set_ylabel(f"{one_line(panel.title)}\nmean distance (tokens)")
+    _legend(figure, kinds, {state for _, states in shown for state in states})
+    return figure
+
+
+def _both_states(axes: Axes, states: dict[str, DataFrame], kind: str) -> None:
+    """Draw the pretrained model, then the finetuned one beside it; whichever there is alone stands in the middle."""
+    for place, (state, rows) in enumerate(sorted(states.items(), reverse=True)):  # pretrained first
+        colour = _BEFORE if state == "pretrained" and len(states) > 1 else COLOURS[kind]
+        _dots(axes, rows[rows["attention"] == kind], colour, MARKERS[place], (place - 0.5) * (len(states) - 1))
+
+
+def _dots(axes: Axes, rows: DataFrame, colour: str, marker: str, side: float) -> None:
+    means = by_layer(rows)
+    dots: dict[str, Any] = {"markersize": 2.2, "markeredgewidth": 0, "alpha": 0.45, "linestyle": "none", "zorder": 2}
+    axes.plot(rows["layer"].astype(int) + 0.2 * side, rows["value"], marker, color=colour, **dots)
+    axes.plot(means.index, means, color=colour, marker=marker, linewidth=1.2, markersize=3.2, zorder=3)
+
+
+def _legend(figure: Figure, kinds: list[str], states: set[str]) -> None:
+    dotted = Line2D([], [], color="black", **EVEN)
+    if len(states) == 1:
+        lines = [Line2D([], [], color=COLOURS[kind], marker="o", markersize=3.2) for kind in kinds]
+        legend_below(figure, [*lines, dotted], [*(f"{kind}, layer mean" for kind in kinds), "even attention"])
+        return
+    before = Line2D([], [], color=_BEFORE, marker=MARKERS[0], markersize=3.2)
+    after = [Line2D([], [], color=COLOURS[kind], marker=MARKERS[1], markersize=3.2) for kind in kinds]
+    labels = ["pretrained", *(f"finetuned, {kind}" for kind in kinds), "even attention"]
+    legend_below(figure, [before, *after, dotted], labels)
+
+
+def distance_grid(table: DataFrame) -> Grid:
+    """Make the table of mean distances by layer, the furthest layer, and how deep it is."""
+    return layer_means_grid(
+        table, caption="Mean distance in tokens", digits=1, last="furthest", references=even_distance
+    )
+
 
 CHAPTER = Chapter(
     analysis="distance",
@@ -39,5 +113,5 @@ CHAPTER = Chapter(
         ),
     ),
     scalars=Scalars("distance", "tokens", "distance", partial(layer_means, "distance")),
-    tables=(report_structure.distance,),
+    tables=(distance_grid,),
 )

@@ -1,12 +1,49 @@
-"""How broadly attention is spread: what the report says and shows of ``entropy``."""
+"""How broadly attention is spread: all that the report says and shows of ``entropy``."""
 
 from __future__ import annotations
 
 from functools import partial
 
-from effective_attention.reports import report_structure
+from matplotlib.figure import Figure
+from pandas import DataFrame
+
 from effective_attention.reports.chapter import Chapter, Drawing
-from effective_attention.reports.figures.structure import entropy, entropy_relative, has_statistic
+from effective_attention.reports.drawing.heads import Quantity, layered_heads
+from effective_attention.reports.drawing.style import styled
+from effective_attention.reports.grid import Grid
+from effective_attention.reports.layer_tables import layer_means_grid
+from effective_attention.reports.reductions import has_values
+
+
+def has_statistic(table: DataFrame, *, name: str) -> bool:
+    """Tell whether the table has values of this statistic."""
+    return has_values(table[table["statistic"] == name])
+
+
+@styled
+def entropy(table: DataFrame) -> Figure:
+    """Draw the entropy of each head in nats, and the layers' averages."""
+    return layered_heads(table[table["statistic"] == "entropy"], Quantity("entropy (nats)"))
+
+
+@styled
+def entropy_relative(table: DataFrame) -> Figure:
+    """Draw the entropy of each head as a share of the largest possible, and the layers' averages."""
+    return layered_heads(table[table["statistic"] == "relative"], Quantity("entropy / largest possible", 1.0))
+
+
+def entropy_grid(table: DataFrame) -> Grid:
+    """Make the table of entropies in nats by layer, and the most focused layer."""
+    rows = table[table["statistic"] == "entropy"]
+    return layer_means_grid(rows, caption="Entropy in nats", digits=2, last="most focused", largest=False)
+
+
+def relative_entropy_grid(table: DataFrame) -> Grid:
+    """Make the table of entropies as a share of the largest possible by layer, and the most focused layer."""
+    rows = table[table["statistic"] == "relative"]
+    caption = "Entropy as a share of the largest possible"
+    return layer_means_grid(rows, caption=caption, digits=3, last="most focused", largest=False)
+
 
 CHAPTER = Chapter(
     analysis="entropy",
@@ -37,7 +74,7 @@ CHAPTER = Chapter(
         ),
     ),
     tables=(
-        report_structure.entropy,
-        report_structure.relative_entropy,
+        entropy_grid,
+        relative_entropy_grid,
     ),
 )

@@ -2,9 +2,73 @@
 
 from __future__ import annotations
 
-from effective_attention.reports import report_tables
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
+from matplotlib.figure import Figure
+from pandas import DataFrame
+
 from effective_attention.reports.chapter import Chapter, Drawing
-from effective_attention.reports.figures.head_ablation import head_ablation
+from effective_attention.reports.drawing.style import CHANGE_SCALE, draw_cells, grid, number_cells, styled, width_for
+from effective_attention.reports.grid import Grid, number
+from effective_attention.reports.reductions import layer_by_head, one_line, panels
+
+
+@styled
+def draw_ablation(table: DataFrame) -> Figure:
+    """Draw layers by heads for each task, one scale around zero, with a column of its own for the whole layer."""
+    columns = panels(table)
+    cells = [_cells(panel.table) for panel in columns]
+    reach = max(float(np.nanmax(np.abs(values.to_numpy(float)))) for values, _ in cells) or 1e-9
+    figure, axes = grid(1, len(columns), width=width_for(len(columns)), height=2.2 if len(columns) == 1 else 1.75)
+    for axis, panel, (values, metric) in zip(axes[0], columns, cells, strict=True):
+        mesh = _panel(axis, values, reach)
+        axis.set_title(f"{panel.title}\n{metric}")
+    axes[0, 0].set_yticks([place + 0.5 for place in range(len(values))], [str(layer) for layer in values.index])
+    axes[0, 0].set_ylabel("layer")
+    bar = figure.colorbar(mesh, ax=list(axes[0]), pad=0.01, aspect=16, fraction=0.05)
+    bar.set_label("change of the score")
+    bar.outline.set_visible(False)
+    figure.supxlabel("head made even (last column: the whole layer)", fontsize=7)
+    return figure
+
+
+def _cells(table: DataFrame) -> tuple[DataFrame, str]:
+    """Return the task's first metric, and its change by layer and head, with a gap before the whole layer's."""
+    metric = str(table["metric"].iloc[0])
+    mine = table[table["metric"] == metric]
+    heads = layer_by_head(mine, "change")
+    layers = mine[mine["head"].isna() & mine["layer"].notna()].astype({"layer": int}).groupby("layer")["change"].mean()
+    return heads.assign(gap=np.nan, all=layers.reindex(heads.index)), metric
+
+
+def _panel(axes: Axes, values: DataFrame, reach: float) -> QuadMesh:
+    """Draw one task's heads, a white gap, and the whole layers."""
+    mesh = draw_cells(axes, values.to_numpy(float), cmap=CHANGE_SCALE, vmin=-reach, vmax=reach)
+    heads = values.shape[1] - 2
+    number_cells(axes, values.iloc[:, :heads], y=False)
+    axes.axvspan(heads, heads + 1, color="white", linewidth=0)
+    axes.set_xticks([*axes.get_xticks(), heads + 1.5], [*[label.get_text() for label in axes.get_xticklabels()], "all"])
+    return mesh
+
+
+def ablation_table(table: DataFrame) -> Grid:
+    """Set the heads that matter most and least."""
+    rows = []
+    for panel in panels(table):
+        metric = str(panel.table["metric"].iloc[0])
+        heads = panel.table[(panel.table["metric"] == metric) & panel.table["head"].notna()]
+        changes = heads.groupby(["layer", "head"])["change"].mean()
+        score = float((heads["value"] - heads["change"]).mean())
+        extremes = [
+            f"{number(changes[layer, head])} (layer {layer}, head {head})"
+            for layer, head in (changes.idxmin(), changes.idxmax())
+        ]
+        harmless = f"{int((changes >= 0).sum())} of {len(changes)}"
+        rows.append([one_line(panel.title), metric, number(score), *extremes, harmless])
+    columns = ["task", "metric", "untouched score", "largest loss", "largest gain", "heads whose loss costs nothing"]
+    return Grid("One head made even at a time.", columns, rows, labels=2)
+
 
 CHAPTER = Chapter(
     analysis="head_ablation",
@@ -18,8 +82,8 @@ CHAPTER = Chapter(
         Drawing(
             "head_ablation",
             ("Change of the score with one head made even, by layer and head; the last column is the whole layer."),
-            head_ablation,
+            draw_ablation,
         ),
     ),
-    tables=(report_tables.head_ablation,),
+    tables=(ablation_table,),
 )

@@ -2,11 +2,101 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from pandas import DataFrame
 
-from effective_attention.reports import report_tables
 from effective_attention.reports.chapter import Chapter, Drawing, Scalars
-from effective_attention.reports.figures.token_types import token_types, token_types_lift
+from effective_attention.reports.drawing.style import SCALES, SINGLE, draw_cells, grid, number_cells, styled, width_for
+from effective_attention.reports.grid import Grid, number
+from effective_attention.reports.reductions import attentions, mean_where, one_line, panels
+
+_TITLES = {
+    "noun": "noun",
+    "pronoun": "pronoun",
+    "verb": "verb",
+    "sep": "[SEP]",
+    "cls": "[CLS]",
+    "punctuation": "punct.",
+}
+
+
+def last_layer(table: DataFrame) -> DataFrame:
+    """Return the rows of the table's last layer, which is the one that the paper shows."""
+    return table[table["layer"] == table["layer"].max()]
+
+
+def type_by_head(table: DataFrame) -> DataFrame:
+    """Return token types as rows and heads as columns, NaN where a type never occurs."""
+    cells = table.astype({"head": int}).pivot_table(
+        index="token_type", columns="head", values="value", aggfunc="mean", dropna=False
+    )
+    return cells.reindex(list(_TITLES))
+
+
+# --- figures ---
+
+
+def _draw(table: DataFrame, *, statistic: str, label: str) -> Figure:
+    """Draw types by heads: a line of panels for each attention, standard first, and a column for each task."""
+    shown = last_layer(table[table["statistic"] == statistic])
+    columns = panels(shown)
+    kinds = attentions(shown)
+    width = SINGLE if len(columns) == 1 else width_for(len(columns))
+    height = 1.25 * len(kinds) + 0.35 if len(columns) == 1 else 1.05 * len(kinds) + 0.45
+    figure, axes = grid(len(kinds), len(columns), width=width, height=height)
+    for line, attention in zip(axes, kinds, strict=True):
+        limits = _limits(shown[shown["attention"] == attention], statistic)
+        for axis, panel in zip(line, columns, strict=True):
+            cells = type_by_head(panel.table[panel.table["attention"] == attention])
+            mesh = draw_cells(axis, cells.to_numpy(float), cmap=SCALES[attention], **limits)
+            _label(axis, cells, bottom=attention == kinds[-1], left=axis is line[0])
+        bar = figure.colorbar(mesh, ax=list(line), pad=0.01, aspect=14, fraction=0.05)
+        bar.set_label(label)
+        bar.outline.set_visible(False)
+        line[0].set_ylabel(attention)
+    for axis, panel in zip(axes[0], columns, strict=True):
+        axis.set_title(panel.title)
+    figure.supxlabel(f"head of layer {int(shown['layer'].max())}", fontsize=7)
+    return figure
+
+
+def _limits(table: DataFrame, statistic: str) -> dict[str, object]:
+    """Return one colour range for all tasks of an attention; it starts at zero unless some weight is below."""
+    lowest = float(np.nanmin([0.0, table["value"].min()]))
+    highest = float(np.nanmax([1e-9, table["value"].max()]))
+    return {"vmin": lowest, "vmax": max(highest, 1.0) if statistic == "lift" else highest}
+
+
+def _label(axes: Axes, cells: DataFrame, *, bottom: bool, left: bool) -> None:
+    """Write the heads' numbers under the lowest panels and the types' names beside the leftmost."""
+    number_cells(axes, cells, x=bottom, y=False)
+    names = list(_TITLES.values()) if left else [""] * len(cells)
+    axes.set_yticks([place + 0.5 for place in range(len(cells))], names)
+
+
+draw_largest = styled(partial(_draw, statistic="largest", label="largest weight"))
+draw_lift = styled(partial(_draw, statistic="lift", label="weight ÷ frequency"))
+
+
+# --- tables and numbers to follow ---
+
+
+def type_table(table: DataFrame) -> Grid:
+    """Set the largest weight on each type in the last layer, averaged over heads."""
+    shown = last_layer(table[table["statistic"] == "largest"])
+    columns = panels(shown)
+    kinds = attentions(shown)
+    rows = []
+    for name, title in _TITLES.items():
+        cells = [mean_where(panel.table, attention=kind, token_type=name) for panel in columns for kind in kinds]
+        rows.append([title, *(number(cell) for cell in cells)])
+    groups = [("", 1), *((one_line(panel.title), len(kinds)) for panel in columns)]
+    caption = "Largest weight [CLS] gives to a type, mean over heads."
+    return Grid(caption, ["token type", *kinds * len(columns)], rows, groups)
 
 
 def type_scalars(table: DataFrame) -> dict[str, float]:
@@ -19,7 +109,7 @@ def type_scalars(table: DataFrame) -> dict[str, float]:
 CHAPTER = Chapter(
     analysis="token_types",
     title="What [CLS] attends to",
-    source="Fig. 1",
+    source="Sun & Marasović 2021, Fig. 1",
     text=(
         "The weight [CLS] gives to each type of token in the last layer, by head: of several tokens of a type the "
         "largest counts, of a word of several pieces the first. A largest weight favours frequent types, so a second "
@@ -33,14 +123,14 @@ CHAPTER = Chapter(
         Drawing(
             "token_types",
             "Largest weight from [CLS] to a token of each type, mean over examples (the paper's Fig. 1).",
-            token_types,
+            draw_largest,
         ),
         Drawing(
             "token_types_lift",
             "Weight on a type divided by the type's share of tokens; 1 is even attention.",
-            token_types_lift,
+            draw_lift,
         ),
     ),
     scalars=Scalars("attention of [CLS]", "weight", "token_attention", type_scalars),
-    tables=(report_tables.token_types,),
+    tables=(type_table,),
 )

@@ -1,10 +1,28 @@
-"""Position or content: what the report says and shows of ``variability``."""
+"""Position or content: all that the report says and shows of ``variability``."""
 
 from __future__ import annotations
 
-from effective_attention.reports import report_structure
+from matplotlib.figure import Figure
+from pandas import DataFrame
+
 from effective_attention.reports.chapter import Chapter, Drawing
-from effective_attention.reports.figures.structure import has_values, variability
+from effective_attention.reports.drawing.heads import Quantity, layered_heads
+from effective_attention.reports.drawing.style import styled
+from effective_attention.reports.grid import Grid
+from effective_attention.reports.layer_tables import layer_means_grid
+from effective_attention.reports.reductions import has_values
+
+
+@styled
+def variability(table: DataFrame) -> Figure:
+    """Draw the variability of each head, and the layers' averages."""
+    return layered_heads(table, Quantity("variability"))
+
+
+def variability_grid(table: DataFrame) -> Grid:
+    """Make the table of variabilities by layer, and the most variable layer."""
+    return layer_means_grid(table, caption="Variability", digits=3, last="most variable")
+
 
 CHAPTER = Chapter(
     analysis="variability",
@@ -23,5 +41,5 @@ CHAPTER = Chapter(
     figures=(
         Drawing("variability", "Variability by layer and head, and each layer's average.", variability, has_values),
     ),
-    tables=(report_structure.variability,),
+    tables=(variability_grid,),
 )

@@ -1,7 +1,7 @@
 """One number a head: layer by head for each attention, beside the layers' averages (after Vig & Belinkov 2019).
 
-Rows of a heatmap are layers, and the averages stand on the same layers. One colour scale serves both attentions and all
-runs, so that any two cells of a figure can be compared.
+A heatmap has its layers below each other, and the averages stand on the same layers. One colour scale serves both
+attentions and all runs, so that any two cells of a figure can be compared.
 """
 
 from __future__ import annotations
@@ -34,10 +34,7 @@ SCALE = "BuPu"
 _RULES: dict[str, dict[str, Any]] = {
     "even attention": {"linestyle": (0, (1, 2)), "color": "black"},
     "previous": {"linestyle": (0, (3, 3)), "color": "black"},
-    "next": {
-        "linestyle": (3, (3, 3)),
-        "color": "#d55e00",
-    },  # where it is as good as the previous word, each shows in the gaps
+    "next": {"linestyle": (3, (3, 3)), "color": "#d55e00"},  # where both are as good, each shows in the other's gaps
     "random": {"linestyle": (0, (1, 2)), "color": "black"},
 }
 
@@ -53,7 +50,7 @@ class Quantity:
 def layered_heads(
     table: DataFrame, quantity: Quantity, references: Callable[[DataFrame], Mapping[str, float]] = lambda _: {}
 ) -> Figure:
-    """Draw a row per task or setting: a heatmap for each attention, then the averages of both by layer.
+    """Draw a line of panels per task or setting: a heatmap for each attention, then the averages of both by layer.
 
     Args:
         table: Columns ``attention``, ``layer``, ``head``, ``value``.
@@ -76,6 +73,7 @@ def layered_heads(
 
 
 def _cells(axes: Axes, rows: DataFrame, limits: dict[str, float], *, left: bool) -> QuadMesh:
+    """Draw a heatmap of the heads; layers are numbered only if it stands at the left."""
     cells = layer_by_head(rows)
     mesh = draw_cells(axes, cells.to_numpy(float), cmap=SCALE, **limits)
     number_cells(axes, cells, y=left)
@@ -83,16 +81,16 @@ def _cells(axes: Axes, rows: DataFrame, limits: dict[str, float], *, left: bool)
 
 
 def _averages(axes: Axes, table: DataFrame, kinds: list[str], references: Mapping[str, float]) -> None:
-    """Draw lines down the layers, at the height of the heatmap's rows, and upright lines to compare them with."""
+    """Draw lines down the layers, at the height of the heatmap's cells; what they are compared with, upright."""
     for place, kind in enumerate(kinds):
         means = by_layer(table[table["attention"] == kind])
-        rows = np.arange(len(means)) + 0.5  # the middle of the heatmap's cells
-        axes.plot(means, rows, color=COLOURS[kind], marker=MARKERS[place], markersize=2.8, linewidth=1.1, label=kind)
+        heights = np.arange(len(means)) + 0.5  # the middle of the heatmap's cells
+        axes.plot(means, heights, color=COLOURS[kind], marker=MARKERS[place], markersize=2.8, linewidth=1.1, label=kind)
     for name, value in references.items():
         if np.isfinite(value):
             axes.axvline(value, linewidth=0.9, zorder=1, label=name, **_RULES[name])
     axes.set_ylim(len(means), 0)
-    axes.set_yticks(rows, [""] * len(rows))
+    axes.set_yticks(heights, [""] * len(heights))
     low, high = axes.get_xlim()
     axes.set_xlim(min(0.0, low), 1.04 * high)
     axes.xaxis.set_major_locator(MaxNLocator(4))
@@ -100,7 +98,7 @@ def _averages(axes: Axes, table: DataFrame, kinds: list[str], references: Mappin
 
 
 def _finish(figure: Figure, axes: NDArray[Any], mesh: QuadMesh, quantity: Quantity) -> None:
-    """Add titles, axis names, one range for all averages, one colour bar and one legend."""
+    """Add titles above, axes' names below, one range for all averages, one colour bar and one legend."""
     kinds = [line.get_label() for line in axes[0, -1].lines]
     for axis, title in zip(axes[0], [*kinds[: axes.shape[1] - 1], "mean over heads"], strict=True):
         axis.set_title(f"{title} attention" if title in COLOURS else title)

@@ -1,0 +1,21 @@
+"""Random scores: what guessing would earn."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from effective_attention.attributions.registry import register
+from effective_attention.attributions.shared_work import SharedWork
+
+
+@register("random", title="random", summary="no attribution: uniform noise")
+def random_scores(work: SharedWork) -> Float[Tensor, "batch key"]:
+    """Draw scores that depend on the example and the seed alone, not on the batch it comes in."""
+    mask = work.trace.mask.cpu()
+    scores = torch.zeros(mask.shape, dtype=torch.float64)
+    for place, index in enumerate(work.trace.inputs["index"].tolist()):
+        generator = torch.Generator().manual_seed(work.settings.seed * 1_000_003 + index)
+        scores[place, mask[place]] = torch.rand(int(mask[place].sum()), generator=generator, dtype=torch.float64)
+    return scores.to(work.trace.mask.device)

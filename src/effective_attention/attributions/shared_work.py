@@ -1,0 +1,158 @@
+"""What methods are computed from: a batch, the settings, and the work that several of them share.
+
+Shared work is done when a method first reads it, timed once, and kept while the batch lasts. Each method that reads it
+is charged with all of it, so that its cost is what it would be alone, whatever else ran before.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from effective_attention.attention.trace import Part, Trace
+from effective_attention.attributions.request import AttributionRequest, Gradients
+from effective_attention.graphs.conventions import RESIDUAL, Convention, trace_graph
+
+STEPS = 32
+Result = TypeVar("Result")
+Piece = tuple[str, Part | None]  # of shared work: its name, and of which attention
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the methods are computed.
+
+    Attributes:
+        unknown: Id of the token that stands for a blank.
+        row: The token whose attention is read.
+        residual: Weight of the residual connection in rollout and flow.
+        convention: What becomes of negative weights in a graph.
+        steps: Of integrated gradients.
+        seed: Of the random scores.
+    """
+
+    unknown: int
+    row: int = 0
+    residual: float = RESIDUAL
+    convention: Convention = "absolute"
+    steps: int = STEPS
+    seed: int = 0
+
+
+@dataclass(eq=False)
+class Measured(Generic[Result]):
+    """A result and what it cost.
+
+    Attributes:
+        result: What was computed.
+        own: Seconds, without those of shared work.
+        needs: The shared work that was read.
+        shared: Seconds of it, and of the shared work that it read in turn, each without the others.
+    """
+
+    result: Result
+    own: float
+    needs: frozenset[str]
+    shared: dict[Piece, float]
+
+    @property
+    def seconds(self) -> float:
+        """What it would have cost alone."""
+        return self.own + sum(self.shared.values())
+
+
+@dataclass(eq=False)
+class _Reading:
+    """What a running computation has read so far, and the seconds that passed in making it."""
+
+    needs: set[str] = field(default_factory=set)
+    shared: dict[Piece, float] = field(default_factory=dict)
+    elsewhere: float = 0.0
+
+
+class SharedWork:
+    """One batch for all methods.
+
+    Args:
+        request: The batch and its targets.
+        words: The tokens that may be blanked, so neither padding nor delimiters.
+        settings: How the methods are computed.
+    """
+
+    def __init__(self, request: AttributionRequest, words: Bool[Tensor, "batch key"], settings: Settings) -> None:
+        self.request = request
+        self.words = words
+        self.settings = settings
+        self._kept: dict[Piece, Measured[Any]] = {}
+        self._running: list[_Reading] = []
+
+    @property
+    def trace(self) -> Trace:
+        """The batch."""
+        return self.request.trace
+
+    @property
+    def gradients(self) -> Gradients:
+        """Shared work ``gradients``: one forward and one backward pass."""
+        return self.shared("gradients", None, lambda: self.request.gradients)
+
+    def weights(self, attention: Part) -> list[Float[Tensor, "batch head query key"]]:
+        """Shared work ``weights``: each layer's attention; effective attention is split off here."""
+        return self.shared("weights", attention, lambda: [layer.part(attention) for layer in self.trace.layers])
+
+    def graph(self, attention: Part) -> Float[Tensor, "batch layer query key"]:
+        """Shared work ``graph``: heads averaged, without residual, not negative."""
+
+        def compute() -> Tensor:
+            self.weights(attention)  # kept by the trace, where the graph finds it
+            return trace_graph(self.trace, attention, self.settings.convention)
+
+        return self.shared("graph", attention, compute)
+
+    def row(self, weights: Float[Tensor, "batch layer query key"]) -> Float[Tensor, "batch layer key"]:
+        """Read the row of ``Settings.row``; 0 on padding, also where that token is padding itself."""
+        return weights[:, :, self.settings.row].masked_fill(~self.trace.mask[:, None], 0)
+
+    def shared(self, name: str, attention: Part | None, compute: Callable[[], Result]) -> Result:
+        """Compute once, keep, and charge everyone who reads it.
+
+        Args:
+            name: Of this work; methods that read it say so in their ``needs``.
+            attention: Of which attention it is; None: of none.
+            compute: Does the work; it may read other shared work.
+        """
+        piece = (name, attention)
+        if piece not in self._kept:
+            self._kept[piece] = self.measured(compute)
+        kept: Measured[Result] = self._kept[piece]
+        if self._running:
+            reader = self._running[-1]
+            reader.needs.add(name)
+            reader.shared |= {**kept.shared, piece: kept.own}
+        return kept.result
+
+    def measured(self, compute: Callable[[], Result]) -> Measured[Result]:
+        """Compute, and find out what it costs with all the shared work it reads."""
+        reading = _Reading()
+        self._running.append(reading)
+        try:
+            start = self._now()
+            result = compute()
+            spent = self._now() - start
+        finally:
+            self._running.pop()
+        if self._running:
+            self._running[-1].elsewhere += spent
+        return Measured(result, spent - reading.elsewhere, frozenset(reading.needs), reading.shared)
+
+    def _now(self) -> float:
+        device = self.trace.mask.device
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        return time.perf_counter()

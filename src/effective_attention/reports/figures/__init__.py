@@ -1,1 +1,0 @@
-"""Being moved into the chapters."""

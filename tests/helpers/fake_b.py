@@ -1,0 +1,143 @@
+"""Made-up tables of explanations and of identifiable attention, each checked against its schema when it is made."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from effective_attention.analyses.alternative_attention import SCHEMA as ALTERNATIVE_ATTENTION
+from effective_attention.analyses.attention_graph import SCHEMA as ATTENTION_GRAPH
+from effective_attention.analyses.faithfulness import ERASED
+from effective_attention.analyses.faithfulness import SCHEMA as FAITHFULNESS
+from effective_attention.analyses.pronouns import SCHEMA as PRONOUNS
+from effective_attention.analyses.token_type_profile import SCHEMA as TOKEN_TYPE_PROFILE
+
+TOKENS = ("[CLS]", "new", "anti", "##biotics", "cost", "$5", "[SEP]", "<script>alert(1)</script>", "[SEP]")
+PRONOUN_TEXT = "The author talked to Sara about [MASK] $5 book ."
+CANDIDATES = {"his": 0.06, "her": 0.18}
+REFERENTS = ("author", "Sara")
+WITH_ATTENTION = ("raw", "rollout", "flow", "gradient_attention", "gradient_rollout", "norm", "norm_rollout")
+WITHOUT_ATTENTION = ("input_gradient", "gradient_x_input", "integrated_gradients", "blank_out", "random")
+EVEN = {"cls": 0.02, "sep": 0.04, "punctuation": 0.08, "other": 0.86}
+
+
+@cache
+def fake_b(task: str, seed: int, layers: int, heads: int) -> dict[str, pd.DataFrame]:
+    """All tables of this part, without the columns in front. Made once for a size: do not change them."""
+    random = np.random.default_rng([seed, *task.encode()])
+    return {
+        "attention_graph": attention_graph(random, layers),
+        "pronouns": pronouns(random, layers),
+        "faithfulness": faithfulness(random, layers),
+        "alternative_attention": alternative_attention(random, layers, heads),
+        "token_type_profile": token_type_profile(random, layers, heads),
+    }
+
+
+def distributions(table: pd.DataFrame, random: np.random.Generator, keys: list[str], *, evenness: float) -> pd.Series:
+    """A weight for each row; those of rows that agree in the keys sum to 1. The less even, the more stand out."""
+    weights = pd.Series(random.gamma(evenness, size=len(table)), index=table.index)
+    return weights / weights.groupby([table[key] for key in keys]).transform("sum")
+
+
+def attention_graph(
+    random: np.random.Generator, layers: int, *, tokens: tuple[str, ...] = TOKENS, chosen: int = 1
+) -> pd.DataFrame:
+    """Raw attention of all tokens; rollout and flow of the chosen one."""
+    places = range(len(tokens))
+    axes = {"layer": range(layers), "query": places, "key": places, "convention": ["absolute"]}
+    table = ATTENTION_GRAPH.fake(random, axes)
+    table = table[(table["method"] == "raw") | (table["query"] == chosen)].reset_index(drop=True)
+    table["value"] = distributions(table, random, ["attention", "method", "layer", "query"], evenness=0.4)
+    for axis in ("query", "key"):
+        table[f"{axis}_token"] = table[axis].map(dict(enumerate(tokens)))
+    ATTENTION_GRAPH.check(table, "attention_graph")
+    return table
+
+
+def pronouns(random: np.random.Generator, layers: int) -> pd.DataFrame:
+    names = [*CANDIDATES, *REFERENTS]
+    axes = {"layer": range(layers), "name": names, "text": [PRONOUN_TEXT], "convention": ["absolute"]}
+    table = PRONOUNS.fake(random, axes)
+    is_attention = table["quantity"] == "attention"
+    table = table[is_attention == table["name"].isin(REFERENTS)].reset_index(drop=True)
+    chances = table["name"].map(CANDIDATES)
+    chances = chances.where(table["quantity"] == "probability", chances / sum(CANDIDATES.values()))
+    table["value"] = (table["value"] / len(REFERENTS)).where(table["quantity"] == "attention", chances)
+    PRONOUNS.check(table, "pronouns")
+    return table
+
+
+def faithfulness(random: np.random.Generator, layers: int) -> pd.DataFrame:
+    """Nothing is compared with itself, and tokens are erased by the last layer's scores only."""
+    axes = {"layer": range(layers), "method": (*WITH_ATTENTION, *WITHOUT_ATTENTION)}
+    table = FAITHFULNESS.fake(random, axes)
+    reads_attention = table["method"].isin(WITH_ATTENTION)
+    itself = (table["method"] + table["measure"]).isin(
+        ["input_gradientspearman_gradients", "blank_outspearman_blank_out"]
+    )
+    below = table["measure"].isin(ERASED) & (table["layer"] < layers - 1).fillna(False)
+    table = table[(table["attention"].notna() == reads_attention) & ~itself & ~below].reset_index(drop=True)
+    cost = table["measure"] == "milliseconds"
+    table["value"] = table["value"].where(~cost, 10 ** (4 * table["value"] - 1))
+    spread = {"std": 0.2, "low": table["value"] - 0.04, "high": table["value"] + 0.05}
+    for name, values in spread.items():
+        table[name] = pd.Series(values, index=table.index).where(~cost)
+    table = table.assign(count=100, examples=100)
+    FAITHFULNESS.check(table, "faithfulness")
+    return table
+
+
+def token_type_profile(random: np.random.Generator, layers: int, heads: int) -> pd.DataFrame:
+    table = TOKEN_TYPE_PROFILE.fake(random, {"layer": range(layers), "head": range(heads)})
+    weights = distributions(table, random, ["attention", "layer", "head", "source"], evenness=2.0)
+    scale = table["attention"].map({"standard": 1.0, "effective": 0.7})
+    table = table.assign(value=weights * scale, even=table["target"].map(EVEN), count=408)
+    TOKEN_TYPE_PROFILE.check(table, "token_type_profile")
+    return table
+
+
+def alternative_attention(
+    random: np.random.Generator, layers: int, heads: int, *, tokens: tuple[str, ...] = TOKENS, free: bool = True
+) -> pd.DataFrame:
+    """Head 1 of layer 0 is shown. Distances are those of its maps; ``free``: whether there is another map at all."""
+    size = len(tokens)
+    rows: list[dict[str, Any]] = []
+
+    def add(quantity: str, value: float, **where: Any) -> None:
+        names = {f"{axis}_token": tokens[where[axis]] for axis in ("query", "key") if axis in where}
+        empty = dict.fromkeys(ALTERNATIVE_ATTENTION.names)
+        rows.append({**empty, **where, **names, "quantity": quantity, "value": value, "examples": 1})
+
+    standard = random.dirichlet([0.3] * size, size=size)
+    other = random.dirichlet([0.3] * size, size=size) if free else standard
+    for kind, values in (("standard", standard), ("alternative", other), ("effective", standard - 0.01)):
+        for query, key in product(range(size), repeat=2):
+            add("weight", float(values[query, key]), attention=kind, layer=0, head=1, query=query, key=key)
+    moved = random.uniform(0.2, 0.9, (layers, heads, size)) * free
+    moved[0, 1] = 0.5 * np.abs(other - standard).sum(axis=1)
+    for layer, head in product(range(layers), range(heads)):
+        add("freedom", (size - 5 + layer) * free, layer=layer, head=head)
+        for query, (method, scale) in product(range(size), (("step", 0.4), ("program", 1.0))):
+            place = {"layer": layer, "head": head, "query": query, "method": method}
+            add("distance", scale * float(moved[layer, head, query]), attention="alternative", **place)
+    for query, distance in enumerate(moved[0, 1]):
+        add("bound", min(1.0, float(distance) + 0.05), attention="alternative", layer=0, head=1, query=query)
+    _add_answers(add)
+    table = pd.DataFrame(rows).astype(dict.fromkeys(("layer", "head", "query", "key"), "Int64"))
+    ALTERNATIVE_ATTENTION.check(table, "alternative_attention")
+    return table
+
+
+def _add_answers(add: Any) -> None:
+    """What the model says of the other map, and of as much weight moved at random."""
+    for kind, change, output in (("alternative", 3.1e-6, 2e-7), ("control", 0.41, 0.7)):
+        add("output_change", output, attention=kind, layer=0, head=1)
+        for scope, scale in (("head", 0.1), ("all", 1.0)):
+            add("logit_change", change * scale, attention=kind, scope=scope)
+    for kind, scope in product(("standard", "alternative", "control"), ("head", "all")):
+        add("probability", 0.6 if (kind, scope) == ("control", "all") else 0.93, attention=kind, scope=scope)

@@ -1,0 +1,174 @@
+"""The chapter on faithful explanations: figures and tables, against the table they sum up and the paper's numbers."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from effective_attention.reports.chapters import CHAPTERS
+from effective_attention.reports.chapters.faithfulness.reductions import league, ranking
+from effective_attention.reports.chapters.faithfulness.tables import correlations, league_table
+from effective_attention.reports.drawing.files import write_figures
+from effective_attention.reports.drawing.style import COLOURS
+from effective_attention.reports.grid import NONE
+from effective_attention.reports.papers.abnar2020 import ABNAR
+from effective_attention.reports.report import write_report
+from effective_attention.reports.runs import RunResults
+from effective_attention.reports.sections import measured
+from helpers.figures import FIGURES, Make, can_draw, plots, stacked
+
+# --- the league ---
+
+
+def test_the_league_is_the_last_layer_with_every_method_once(make_tables: Make) -> None:
+    table = make_tables(layers=3)["faithfulness"]
+    rows = league(table)
+    assert not rows.duplicated(["method", "attention", "measure"]).any()
+    mine = table[
+        (table["method"] == "flow") & (table["attention"] == "effective") & (table["measure"] == "spearman_gradients")
+    ]
+    place = (rows["method"] == "flow") & (rows["attention"] == "effective") & (rows["measure"] == "spearman_gradients")
+    assert rows.loc[place, "value"].item() == mine.loc[mine["layer"] == 2, "value"].item()
+    assert set(rows.loc[rows["method"] == "random", "attention"]) == {"without"}
+
+
+def test_the_better_attention_decides_the_order() -> None:
+    rows = pd.DataFrame(
+        [("raw", "standard", 0.1), ("raw", "effective", 0.5), ("flow", "standard", 0.3), ("random", "without", 0.0)],
+        columns=["method", "attention", "value"],
+    ).assign(measure="comprehensiveness")
+    extra = pd.DataFrame([("norm", "standard", 0.9, "sufficiency")], columns=[*rows.columns])
+    assert ranking(pd.concat([rows, extra])) == ["raw", "flow", "random", "norm"]
+
+
+def test_dots_intervals_and_colours_of_the_league(make_tables: Make) -> None:
+    table = make_tables()["faithfulness"]
+    figure = FIGURES["faithfulness"](table)
+    axes = plots(figure)
+    assert [axis.get_title().replace("\n", " ") for axis in axes] == [
+        "Spearman with blank-out ↑", "Spearman with input gradients ↑", "comprehen- siveness ↑", "sufficiency ↓",
+        "ms per example ↓",
+    ]  # fmt: skip
+    assert [axis.get_xscale() for axis in axes] == ["linear"] * 4 + ["log"]
+    rows = league(table)
+    comprehensive = rows[rows["measure"] == "comprehensiveness"].set_index(["method", "attention"])
+    dots = [line for line in axes[2].lines if line.get_marker() == "o"]
+    expected = {"standard": COLOURS["standard"], "effective": COLOURS["effective"], "without": "#b35806"}
+    drawn = sorted((line.get_color(), line.get_xdata()[0]) for line in dots)
+    assert drawn == sorted((expected[kind], row["value"]) for (_, kind), row in comprehensive.iterrows())
+    spans = [
+        tuple(line.get_xdata()) for line in axes[2].lines if line.get_marker() != "o" and line.get_linestyle() == "-"
+    ]
+    assert sorted(spans) == sorted(zip(comprehensive["low"], comprehensive["high"], strict=True))
+    best = comprehensive["value"].idxmax()[0]
+    heights = {round(line.get_ydata()[0]) for line in dots if line.get_xdata()[0] == comprehensive["value"].max()}
+    assert heights == {ranking(rows).index(best)} == {0}
+    assert axes[2].yaxis_inverted()
+
+
+def test_several_tasks_are_rows_each_in_its_own_order(make_tables: Make) -> None:
+    figure = FIGURES["faithfulness"](stacked(make_tables, "faithfulness", "rte", "mrpc"))
+    axes = plots(figure)
+    assert (axes[0].get_ylabel(), axes[5].get_ylabel()) == ("RTE", "MRPC")
+    first, second = ([label.get_text() for label in axes[place].get_yticklabels()] for place in (0, 5))
+    assert sorted(first) == sorted(second)
+    assert first != second
+
+
+def test_layers_with_their_spread_beside_the_papers_numbers(make_tables: Make) -> None:
+    table = make_tables("agreement", layers=6)["faithfulness"]
+    figure = FIGURES["faithfulness_layers"](table)
+    axes = plots(figure)
+    assert len(axes) == 6
+    for axis, (measure, method) in zip(
+        axes, product(("spearman_blank_out", "spearman_gradients"), ("raw", "rollout", "flow")), strict=True
+    ):
+        lines = {line.get_label(): line for line in axis.lines}
+        mine = table[(table["measure"] == measure) & (table["method"] == method) & (table["attention"] == "effective")]
+        np.testing.assert_allclose(lines["effective"].get_ydata(), mine.sort_values("layer")["value"])
+        printed = ABNAR["agreement", measure, method]
+        assert list(lines["standard in the paper"].get_xdata()) == [layer - 1 for layer in printed]
+        assert list(lines["standard in the paper"].get_ydata()) == [mean for mean, _ in printed.values()]
+    assert "standard in the paper" not in {line.get_label() for line in plots(FIGURES["faithfulness_layers"](
+        make_tables("mrpc", layers=6)["faithfulness"]))[0].lines}  # fmt: skip
+
+
+def test_the_papers_numbers_as_the_issue_quotes_them() -> None:
+    last = {key: line[6][0] for key, line in ABNAR.items()}
+    methods = ("raw", "rollout", "flow")
+    assert [last["agreement", "spearman_blank_out", name] for name in methods] == [0.29, 0.71, 0.70]
+    assert [last["agreement", "spearman_gradients", name] for name in methods] == [0.46, 0.54, 0.61]
+    assert [last["sst2", "spearman_gradients", name] for name in methods] == [0.09, 0.13, 0.14]
+
+
+def test_the_subjects_figure_is_drawn_only_where_subjects_are_known(make_tables: Make, tmp_path: Path) -> None:
+    table = make_tables()["faithfulness"]
+    without = table[table["measure"] != "subject_first"]
+    assert can_draw("faithfulness_subject", table)
+    assert not can_draw("faithfulness_subject", without)
+    written = write_figures(tmp_path, {"faithfulness": without}, CHAPTERS)
+    assert [path.stem for path in written] == ["faithfulness", "faithfulness_layers"]
+    mixed = pd.concat([make_tables("agreement")["faithfulness"], without])
+    axes = plots(FIGURES["faithfulness_subject"](mixed))
+    assert [axis.get_ylabel().split("\n")[0] for axis in axes[::2]] == ["Verb number"]
+    shown = mixed[
+        (mixed["measure"] == "subject_first") & (mixed["method"] == "raw") & (mixed["attention"] == "standard")
+    ]
+    np.testing.assert_allclose(axes[0].lines[0].get_ydata(), shown.sort_values("layer")["value"])
+
+
+# --- tables ---
+
+
+def test_the_league_says_mean_and_interval_and_dashes_what_is_missing(make_tables: Make) -> None:
+    table = make_tables(layers=3)["faithfulness"]
+    grid = league_table(table)
+    assert grid.columns[3:] == [
+        "Spearman with blank-out", "Spearman with gradients", "comprehensiveness", "sufficiency", "subject first",
+        "ms per example",
+    ]  # fmt: skip
+    assert len(grid.rows) == 7 * 2 + 5
+    (row,) = [row for row in grid.rows if row[1:3] == ["flow", "effective"]]
+    mine = table[(table["method"] == "flow") & (table["attention"] == "effective")].set_index(["measure", "layer"])
+    one = mine.loc["comprehensiveness", 2]
+    assert row[5] == f"{one['value']:.3f} [{one['low']:.3f}, {one['high']:.3f}]"
+    one = mine.loc["spearman_blank_out", 2]
+    assert row[3] == f"{one['value']:.2f} [{one['low']:.2f}, {one['high']:.2f}]"
+    assert "[" not in row[8]  # time has no interval
+    (row,) = [row for row in grid.rows if row[1] == "input gradient"]
+    assert (row[2], row[4]) == (NONE, NONE)
+
+
+def test_correlations_have_the_papers_rows_below_ours(make_tables: Make) -> None:
+    table = make_tables("agreement", layers=6)["faithfulness"]
+    grid = correlations(table)
+    rows = [row for row in grid.rows if row[1:3] == ["Spearman with blank-out", "flow"]]
+    assert [row[3] for row in rows] == ["standard", "effective", "standard, paper"]
+    assert rows[2][4:] == ["0.32 ± 0.26", "0.44 ± 0.29", "0.70 ± 0.25", "0.70 ± 0.22", "0.71 ± 0.22", "0.70 ± 0.22"]
+    mine = table[
+        (table["measure"] == "spearman_blank_out") & (table["method"] == "flow") & (table["attention"] == "effective")
+    ]
+    assert rows[1][4:] == [f"{value:.2f} ± 0.20" for value in mine.sort_values("layer")["value"]]
+
+
+def test_layers_the_paper_does_not_print_are_dashes(make_tables: Make) -> None:
+    grid = correlations(make_tables("sst2", layers=12)["faithfulness"])
+    (row,) = [row for row in grid.rows if row[1:4] == ["Spearman with gradients", "raw attention", "standard, paper"]]
+    assert row[4:] == ["0.12 ± 0.21", NONE, "0.09 ± 0.21", NONE, "0.08 ± 0.20", "0.09 ± 0.21", *[NONE] * 6]
+    assert not [row for row in grid.rows if row[1] == "Spearman with blank-out" and row[3] == "standard, paper"]
+
+
+def test_a_report_without_subjects_lacks_that_figure_only(make_tables: Make, make_facts: Make, tmp_path: Path) -> None:
+    table: pd.DataFrame = make_tables()["faithfulness"]
+    without = table[table["measure"] != "subject_first"]
+    for name, mine, count in (("whole", table, 3), ("without", without, 2)):
+        write_report(tmp_path / f"{name}.html", [RunResults(make_facts(), {"faithfulness": mine})])
+        assert (tmp_path / f"{name}.html").read_text(encoding="utf-8").count("<img") == count
+    assert "subject first" not in (tmp_path / "without.html").read_text(encoding="utf-8")
+
+
+def test_the_sample_is_what_was_measured(make_tables: Make) -> None:
+    assert measured(make_tables()["faithfulness"]).startswith("Measured on validation examples (MRPC 100), minilm")

@@ -1,0 +1,34 @@
+"""What [CLS] attends to: types by heads, in the last layer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from helpers.figures import FIGURES, Make, cells, meshes, plots
+
+
+def test_token_types_shows_the_last_layers_largest_weight_by_type_and_head(make_tables: Make) -> None:
+    last = make_tables()["token_types"]
+    earlier = last.assign(layer=0, value=99.0)
+    figure = FIGURES["token_types"](pd.concat([earlier, last], ignore_index=True))
+    mesh = meshes(figure)[0]
+    rows = last[(last["statistic"] == "largest") & (last["attention"] == "standard")]
+    sep = rows[rows["token_type"] == "sep"].sort_values("head")["value"].tolist()
+    np.testing.assert_allclose(cells(mesh)[3], sep)
+    assert [label.get_text() for label in plots(figure)[0].get_yticklabels()][3] == "[SEP]"
+    assert plots(figure)[0].yaxis_inverted()
+
+
+def test_a_type_that_never_occurs_is_grey_not_zero(make_tables: Make) -> None:
+    table = make_tables()["token_types"]
+    mesh = meshes(FIGURES["token_types"](table[table["token_type"] != "pronoun"]))[0]
+    assert np.ma.getmaskarray(mesh.get_array())[1].all()  # type: ignore[arg-type]
+
+
+def test_lift_shows_the_lift(make_tables: Make) -> None:
+    table = make_tables()["token_types"]
+    rows = table[(table["statistic"] == "lift") & (table["attention"] == "effective") & (table["token_type"] == "noun")]
+    np.testing.assert_allclose(
+        cells(meshes(FIGURES["token_types_lift"](table))[1])[0], rows.sort_values("head")["value"]
+    )
