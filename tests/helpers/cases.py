@@ -52,7 +52,7 @@ class Case:
         return Case(replace(self.request, trace=trace(self.model, inputs)), pad(self.special, (0, more)), self.index)
 
     def work(self, **settings: Any) -> Any:
-        """The batch as methods are handed it, with no shared work done yet."""
+        """Return the batch as methods get it, with no shared work done yet."""
         from effective_attention.attributions.shared_work import Settings, SharedWork
 
         known = replace(self.trace, inputs={**self.trace.inputs, "index": self.index})
