@@ -36,6 +36,7 @@ from effective_attention.analyses.common.options import check_graph_options, che
 from effective_attention.analyses.common.samples import in_sample, sample
 from effective_attention.analyses.common.tokens import of_kind
 from effective_attention.attention.trace import Layer, Trace
+from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.attributions.attribute import Attribution, attribute, runs
 from effective_attention.attributions.erasure import SHARES, How, erasure
 from effective_attention.attributions.perturbations import blank_id

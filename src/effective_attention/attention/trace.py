@@ -19,12 +19,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from effective_attention.attention.decomposition import Decomposition, Reading, decompose
-from effective_attention.attention.hook import (  # noqa: F401
-    AttentionCall,
-    AttentionOutput,
-    attention_hook,
-    evaluation_mode,
-)
+from effective_attention.attention.hook import AttentionCall, AttentionOutput, attention_hook
 from effective_attention.attention.variants import PARTS, VARIANTS
 
 Part = str

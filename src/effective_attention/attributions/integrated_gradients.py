@@ -18,8 +18,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from effective_attention.attention.hook import evaluation_mode
 from effective_attention.attention.rerun import autograd_on, model_inputs
-from effective_attention.attention.trace import evaluation_mode
 from effective_attention.attributions.perturbations import ROWS, candidates
 from effective_attention.attributions.registry import register
 from effective_attention.attributions.request import AttributionRequest

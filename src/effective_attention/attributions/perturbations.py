@@ -14,8 +14,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from effective_attention.attention.hook import evaluation_mode
 from effective_attention.attention.rerun import model_inputs
-from effective_attention.attention.trace import Trace, evaluation_mode
+from effective_attention.attention.trace import Trace
 from effective_attention.attributions.request import AttributionRequest
 from effective_attention.errors import UserError
 
