@@ -190,7 +190,7 @@ def check_interface(model: PreTrainedModel) -> None:
 
 
 def unsupported(name: str) -> str:
-    """Build the error that says, in one line, that a model's attention cannot be reached."""
+    """Return the error message, in one line, of a model whose attention cannot be reached."""
     return (
         f"{name} does not call its attention through transformers' AttentionInterface, so it cannot be swapped; "
         f"choose a model that does (BERT, RoBERTa, DistilBERT, ELECTRA, GPT-2, Llama ...)"

@@ -36,7 +36,7 @@ class Call:
 
 @contextmanager
 def watching(model: PreTrainedModel) -> Iterator[list[Call]]:
-    """Run ``model`` in evaluation mode inside the block and list its attention calls as they happen.
+    """Switch ``model`` to evaluation mode inside the block, and list its attention calls as they happen.
 
     Mode and attention are restored after it.
     """

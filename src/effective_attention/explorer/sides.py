@@ -2,7 +2,6 @@
 
 These are tokens, the prediction, and per layer the attention, its effective part, queries and keys.
 
-
 A side is cut out of a ``Trace``: one of its examples, without padding.
 """
 
@@ -157,7 +156,6 @@ def readable(ids: Sequence[int], tokenizer: Any) -> list[str]:
     """Return the names of the tokens in readable letters.
 
     Byte-level vocabularies spell bytes with letters of their own: those become what they stand for.
-
 
     A space at the front becomes ``▁``, as other vocabularies have it; a token that holds only part of a letter stays as
     it is.

@@ -69,7 +69,6 @@ class ConvNet(nn.Module):
 
     It has about 60 000 weights.
 
-
     A pattern is a matter of long thin lines and of areas, which small convolutions see badly. So each pixel is also
     told how bright its column and its diagonal are as a whole, and the last layers are told the brightest columns, the
     middle diagonals and how well the map falls into two squares.

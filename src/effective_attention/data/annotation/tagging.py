@@ -120,7 +120,6 @@ def token_roles(
 
     A role is an index into `ROLES`.
 
-
     Every sub-token of a marked word has its role; what was cut away at ``max_length`` has none. Fast enough to be asked
     batch by batch, so nothing is kept.
     """
