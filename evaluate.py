@@ -1,4 +1,4 @@
-"""Test a finetuned model with standard and with effective attention: ``python evaluate.py task=mrpc checkpoint=<run>``."""
+"""Test a finetuned model with standard and effective attention: ``python evaluate.py task=mrpc checkpoint=<run>``."""
 
 import hydra
 from omegaconf import DictConfig
@@ -8,7 +8,7 @@ from effective_attention.run.cli import command, one_line_errors
 
 @hydra.main(version_base="1.3", config_path="conf", config_name="evaluate")
 def main(cfg: DictConfig) -> float | None:
-    """Returns the task's metric under the first attention; None for a task without labels."""
+    """Test and analyse; return the main metric under the first attention, or None for a task without labels."""
     with one_line_errors():
         from effective_attention.run.experiment import evaluate  # heavy: imported here to keep --help fast
 

@@ -1,4 +1,4 @@
-"""Finetune an encoder on a task and test it with standard and with effective attention: ``python train.py task=mrpc``."""
+"""Finetune an encoder on a task, and test it with standard and effective attention: ``python train.py task=mrpc``."""
 
 import hydra
 from omegaconf import DictConfig
@@ -8,7 +8,7 @@ from effective_attention.run.cli import command, one_line_errors
 
 @hydra.main(version_base="1.3", config_path="conf", config_name="train")
 def main(cfg: DictConfig) -> float:
-    """Returns the task's metric under the first attention, for Hydra's optimising sweepers."""
+    """Finetune, test and analyse; return the main metric under the first attention, for Hydra's optimising sweepers."""
     with one_line_errors():
         from effective_attention.run.experiment import train  # heavy: imported here to keep --help fast
 

@@ -1,4 +1,4 @@
-"""What does looking cost? One pass with the main paper's analyses against plain evaluation that returns attention weights.
+"""What do the analyses cost? One pass with the main paper's against plain evaluation that returns attention weights.
 
     python benchmarks/analysis_overhead.py            # MRPC dev with MiniLM, both passes in turns
     python benchmarks/analysis_overhead.py --memory   # peak memory of the pass on 1 x and on 10 x the examples
@@ -36,11 +36,15 @@ LEFT_OUT = ("patterns", "head_ablation")
 
 
 def set_up(glue: Path, limit: int | None, copies: int = 1) -> tuple[Subject, Any]:
-    """MRPC dev, or the sample where there is no GLUE; two MiniLMs, the second with other weights so that nothing is shared."""
+    """Set up MRPC dev, or the sample where there is no GLUE, with two MiniLMs.
+
+    The second has other weights, so that nothing is shared.
+    """
     source = ["data=local", f"data.dir={glue}"] if glue.exists() else ["data=sample"]
     with initialize_config_dir(str(CONF), version_base="1.3"):
         cfg = compose("evaluate", overrides=["task=mrpc", "analysis=paper", *source])
-    task, encoder = instantiate(cfg.task), instantiate(cfg.model)
+    task = instantiate(cfg.task)
+    encoder = instantiate(cfg.model)
     options = {"batch_size": 8, "max_length": 128, "padding": "longest", "limit_eval": limit}
     data = TextDataModule(task, _Repeated(instantiate(cfg.data.source), copies), encoder.tokenizer(), **options)
     models = [encoder.classifier(task.num_outputs).eval() for _ in range(2)]
@@ -52,10 +56,12 @@ def set_up(glue: Path, limit: int | None, copies: int = 1) -> tuple[Subject, Any
 
 
 class _Repeated:
-    """The same examples several times over, for a larger dataset."""
+    """A source that repeats the same examples, for a larger dataset."""
 
     def __init__(self, source: Any, copies: int) -> None:
-        self.source, self.copies, self.name = source, copies, source.name
+        self.source = source
+        self.copies = copies
+        self.name = source.name
 
     def load(self, task: Any, split: str) -> Any:
         import dataclasses
@@ -114,7 +120,7 @@ def look(subject: Subject, analyses: list[Any], batch: list[int]) -> None:
 
 
 def peak(glue: Path, limit: int, copies: int) -> int:
-    """Bytes, of a process of its own."""
+    """Measure the peak memory of one pass, in bytes, in a process of its own."""
     command = [sys.executable, __file__, "--glue", str(glue), "--limit", str(limit), "--one-pass", str(copies)]
     return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
 
@@ -142,7 +148,8 @@ def main() -> None:
     if options.memory:
         small, large = (peak(options.glue, options.limit or 96, copies) for copies in (1, 10))
         print(
-            f"peak memory: {small / 2**20:.0f} MiB on 1 x, {large / 2**20:.0f} MiB on 10 x the examples: {large / small - 1:+.1%}"
+            f"peak memory: {small / 2**20:.0f} MiB on 1 x, {large / 2**20:.0f} MiB on 10 x the examples: "
+            f"{large / small - 1:+.1%}"
         )
         return None
     subject, factories = set_up(options.glue, options.limit)

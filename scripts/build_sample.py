@@ -61,7 +61,7 @@ def pair(first: str, second: str, label: float, swap: bool) -> Row:
 
 
 def swapped(position: int, kind: int) -> bool:
-    """Say whether to swap a pair: every second time for each kind of pair, so that the order says nothing of the label."""
+    """Tell whether to swap a pair: every second time for each kind, so that the order says nothing of the label."""
     return (position // 2 + kind) % 2 == 1  # // 2, because what a card offers alternates too
 
 
@@ -105,7 +105,10 @@ def qnli(card: Record, _: int) -> Iterator[Row]:
 
 
 def stsb(card: Record, position: int) -> Iterator[Row]:
-    """Yield five scored pairs, from reworded to another subject; a second rewording replaces the near miss in half the cards."""
+    """Yield five scored pairs, from reworded to another subject.
+
+    A second rewording replaces the near miss in half the cards.
+    """
     scores = dict(card["scores"])
     if position % 2 == 1:
         del scores["near_miss"]

@@ -18,12 +18,12 @@ START = "<!-- analyses: written by scripts/generate_docs.py -->"
 END = "<!-- end of analyses -->"
 HEAD = """# Tables
 
-Every analysis writes one table, `tables/<analysis>.parquet` and `.csv`. This page is written from the schemas that the analyses
-state (`scripts/generate_docs.py`); the runner checks every table against its schema before anybody reads it.
+Every analysis writes one table, `tables/<analysis>.parquet` and `.csv`. This page is written from the schemas that the
+analyses state (`scripts/generate_docs.py`); the runner checks every table against its schema before anybody reads it.
 
-In front of each row the commands write what it was measured on: `task`, `model`, `data`, `split`, `checkpoint` (empty: the
-pretrained model), `examples` (of the split, unless the analysis says on how many of them it looked) and `reading` of effective
-attention (`exact` or `padded`).
+In front of each row the commands write what it was measured on: `task`, `model`, `data`, `split`, `checkpoint` (empty:
+the pretrained model), `examples` (of the split, unless the analysis says on how many of them it looked) and `reading`
+of effective attention (`exact` or `padded`).
 
 One of our names is `null`, which CSV readers take for a missing value: read CSV files with
 `pandas.read_csv(path, keep_default_na=False, na_values=[""])`, or read the Parquet files, which need no care.
@@ -56,7 +56,10 @@ def tables_page() -> str:
 def schema_table(schema: Schema) -> str:
     """Return a schema as a table, and its blocks as a list."""
     lines = ["| column | type | meaning | values |", "|---|---|---|---|"]
-    lines += [f"| `{column.name}`{'*' * column.key} | {column.kind} | {column.meaning} | {allowed(column)} |" for column in schema.columns]
+    lines += [
+        f"| `{column.name}`{'*' * column.key} | {column.kind} | {column.meaning} | {allowed(column)} |"
+        for column in schema.columns
+    ]
     for block in schema.blocks:
         fixed = ", ".join(f"`{name}` = {_words(value)}" for name, value in block.fixed.items())
         keys = ", ".join(f"`{name}`" for name in block.keys)

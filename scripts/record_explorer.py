@@ -1,4 +1,4 @@
-"""A still and a moving picture of an explorer page, for the README: a walk through its views in headless Chromium.
+"""Make a still and a moving picture of an explorer page, for the README: its views in headless Chromium.
 
     python evaluate.py task=mrpc checkpoint=<run> analysis=explorer text="..." text_pair="..." run_dir=/tmp/shown
     python scripts/record_explorer.py /tmp/shown/explorer.html      # writes docs/explorer.png and docs/explorer.gif
@@ -18,21 +18,25 @@ from typing import Any
 from PIL import Image, ImageDraw
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-SEEN, SHOWN = (1000, 800), 900  # the window, and the picture's width, in pixels
-COLOURS, EXACT, LARGEST = 224, 64, 2_000_000  # of the moving picture: colours a frame, of which exact; bytes in all
+SEEN = (1000, 800)  # the window, in pixels
+SHOWN = 900  # the picture's width, in pixels
+COLOURS = 224  # colours a frame of the moving picture
+EXACT = 64  # how many of them are exact
+LARGEST = 2_000_000  # bytes of the moving picture
 ARROW = ((0, 0), (0, 17), (4, 13), (7, 20), (10, 19), (7, 12), (13, 12))
 
 Frame = tuple[Image.Image, int]
 
 
 class Walk:
-    """A page, and where the mouse is on it."""
+    """A page, and the place of the mouse on it."""
 
     def __init__(self, page: Any) -> None:
-        self.page, self.mouse = page, (SEEN[0] // 2, SEEN[1] // 2)
+        self.page = page
+        self.mouse = (SEEN[0] // 2, SEEN[1] // 2)
 
     def see(self, milliseconds: int) -> Frame:
-        """What is on the screen, to be shown so long."""
+        """Take a picture of the screen, to be shown for so long."""
         self.page.evaluate("window.explorer.settled()")
         self.page.wait_for_timeout(250)  # until colours have faded to what they are to be
         image = Image.open(io.BytesIO(self.page.screenshot())).convert("RGB")
@@ -48,7 +52,7 @@ class Walk:
         self.page.mouse.click(*self.mouse)
 
     def point(self, across: float, down: float) -> None:
-        """To a place of the picture, in shares of its width and height."""
+        """Move the mouse to a place of the picture, in shares of its width and height."""
         box = self.page.locator("#stage canvas").first.bounding_box()
         self.go(box["x"] + across * box["width"], box["y"] + down * box["height"])
 
@@ -61,7 +65,7 @@ class Walk:
 
 
 def scenes(walk: Walk) -> Iterator[Frame]:
-    """The views, one after the other."""
+    """Go through the views, one after the other."""
     walk.set(view="heads", layer=2, threshold=0.1)
     yield walk.see(1000)
     for down in (0.3, 0.47):
@@ -92,7 +96,10 @@ def scenes(walk: Walk) -> Iterator[Frame]:
 
 
 def palette_of(image: Image.Image) -> Image.Image:
-    """The commonest colours as they are, so that no ground flickers; then those that cover the rest, a scale's ends included."""
+    """Return a palette of the commonest colours as they are, so that no ground flickers.
+
+    Then come those that cover the rest, a scale's ends included.
+    """
     counted = sorted(image.getcolors(maxcolors=image.width * image.height), reverse=True)
     common = [part for _, colour in counted[:EXACT] for part in colour]
     rest = image.quantize(COLOURS - EXACT, Image.Quantize.MAXCOVERAGE).getpalette()
@@ -102,7 +109,7 @@ def palette_of(image: Image.Image) -> Image.Image:
 
 
 def write_gif(path: Path, frames: list[Frame]) -> None:
-    """Without dither, which would make every frame differ everywhere."""
+    """Write the moving picture without dither, which would make every frame differ everywhere."""
     images = [image.quantize(palette=palette_of(image), dither=Image.Dither.NONE) for image, _ in frames]
     images[0].save(
         path,
@@ -118,7 +125,7 @@ def write_gif(path: Path, frames: list[Frame]) -> None:
 
 
 def still(page: Any, path: Path) -> None:
-    """One view at twice the resolution."""
+    """Write one view at twice the resolution."""
     page.evaluate(
         "() => window.explorer.set({ view: 'heatmap', part: 'effective', layer: 3, head: 6, theme: 'light' })"
     )

@@ -8,8 +8,9 @@ Training texts are runs of one to five sentences of a document, drawn anew each 
 later may hold several sentences; some are lower-cased, because some corpora (SST-2) are. The weights kept are the
 average over the steps, as they scored best on the development split. Everything is drawn from the seed.
 
-    python scripts/train_tagger.py --treebank ../shared/data/treebank --output weights python -m
-    effective_attention.data.annotation --treebank ../shared/data/treebank/en_ewt-ud-test.conllu --tagger weights
+    python scripts/train_tagger.py --treebank ../shared/data/treebank --output weights
+    python -m effective_attention.data.annotation --treebank ../shared/data/treebank/en_ewt-ud-test.conllu \\
+        --tagger weights
 
 The package holds what the first command made, in src/effective_attention/data/tagger/weights.
 """
@@ -61,7 +62,7 @@ LOWER = 0.1  # share of texts in lower case
 
 
 def build() -> Language:
-    """An English pipeline without weights."""
+    """Build an English pipeline without weights."""
     nlp = spacy.blank("en", meta=META)
     embed = {"attrs": list(ROWS), "rows": list(ROWS.values()), "include_static_vectors": False}
     encode = {"window_size": 1, "maxout_pieces": 3, "depth": DEPTH}
@@ -86,12 +87,12 @@ def build() -> Language:
 
 
 def architecture(name: str, **options: Any) -> dict[str, Any]:
-    """A model as spaCy's config describes it."""
+    """Describe a model as spaCy's config does."""
     return {"@architectures": f"spacy.{name}", **options}
 
 
 def example(nlp: Language, sentences: list[Sentence], lower: bool) -> Example:
-    """Consecutive sentences as one text with gold tokens, tags and trees."""
+    """Join consecutive sentences to one text with gold tokens, tags and trees."""
     gold = join(sentences)
     words = [word.lower() if lower else word for word in gold.words]
     doc = Doc(nlp.vocab, words=words, tags=gold.xpos, pos=gold.upos, heads=gold.heads, deps=gold.relations)
@@ -99,7 +100,7 @@ def example(nlp: Language, sentences: list[Sentence], lower: bool) -> Example:
 
 
 def epoch(nlp: Language, documents: list[list[Sentence]], rng: random.Random) -> list[Example]:
-    """Every sentence once, in texts of one to five, shuffled."""
+    """Put every sentence once into texts of one to five, shuffled."""
     texts = []
     for document in documents:
         start = 0
@@ -112,7 +113,7 @@ def epoch(nlp: Language, documents: list[list[Sentence]], rng: random.Random) ->
 
 
 def batches(nlp: Language, documents: list[list[Sentence]], steps: int, rng: random.Random) -> Iterator[list[Example]]:
-    """Exactly ``steps`` batches, each of about as many words as its step asks for."""
+    """Yield exactly ``steps`` batches, each of about as many words as its step asks for."""
     low, high = BATCH_WORDS
     sizes = (min(high, low + (high - low) * step / (RAMP * steps)) for step in count())
     done = 0
@@ -135,7 +136,8 @@ def train(treebank: Path, output: Path, steps: int, every: int, seed: int) -> No
     optimizer = Adam(
         warmup_linear(1e-3, WARMUP, steps), L2=0.01, L2_is_weight_decay=True, grad_clip=1.0, use_averages=True
     )
-    best, began = 0.0, time.monotonic()
+    best = 0.0
+    began = time.monotonic()
     for step, batch in enumerate(batches(nlp, documents, steps, random.Random(seed)), start=1):
         nlp.update(batch, sgd=optimizer, drop=DROPOUT)
         optimizer.step_schedules()
@@ -153,7 +155,7 @@ def train(treebank: Path, output: Path, steps: int, every: int, seed: int) -> No
 
 
 def save(nlp: Language, output: Path) -> None:
-    """The pipeline with a vocabulary of its labels only: the hashed embeddings need no list of words."""
+    """Save the pipeline with a vocabulary of its labels only: the hashed embeddings need no list of words."""
     output.mkdir(parents=True, exist_ok=True)
     nlp.to_disk(output, exclude=["vocab"])
     Vocab(strings=sorted({label for labels in nlp.pipe_labels.values() for label in labels})).to_disk(output / "vocab")

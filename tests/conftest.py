@@ -1,4 +1,4 @@
-"""Every jaxtyping signature of the tensor code is checked with beartype while the tests run. Fixtures that several files share.
+"""Fixtures that several files share; every jaxtyping signature is checked with beartype while the tests run.
 
 Nothing here imports the package or anything heavy at the top: a test file that needs neither stays fast.
 """
@@ -45,7 +45,7 @@ SMALL = (
 
 @pytest.fixture(autouse=True)
 def _clean_globals() -> Iterator[None]:
-    """What a run may leave behind in this process: Hydra's singleton, deterministic algorithms, an ignored Ctrl-C."""
+    """Clean up what a run may leave in this process: Hydra's singleton, deterministic algorithms, an ignored Ctrl-C."""
     import hydra.core.global_hydra
 
     hydra.core.global_hydra.GlobalHydra.instance().clear()
@@ -65,19 +65,22 @@ def _compose(name: str, folder: Path, *overrides: str) -> Any:
 
 @pytest.fixture(scope="session")
 def composer() -> Callable[..., Any]:
-    """``composer("train", folder, *overrides)``: as ``compose``, for fixtures that outlive a test."""
+    """Return ``composer("train", folder, *overrides)``: like ``compose``, for fixtures that outlive a test."""
     return _compose
 
 
 @pytest.fixture
 def compose(tmp_path: Path) -> Callable[..., Any]:
-    """``compose("train", *overrides)``: the real config, shrunk to seconds; ``run_dir`` is ``tmp_path / "run"``."""
+    """Return ``compose("train", *overrides)``, which composes the real config, shrunk to seconds.
+
+    Its ``run_dir`` is ``tmp_path / "run"``.
+    """
     return lambda name, *overrides: _compose(name, tmp_path, *overrides)
 
 
 @pytest.fixture(scope="session")
 def make_task() -> Callable[[str], Any]:
-    """``make_task("mrpc")``: a task from its real config."""
+    """Return ``make_task("mrpc")``, which builds a task from its real config."""
     from hydra import compose, initialize_config_dir
     from hydra.utils import instantiate
 
@@ -90,7 +93,7 @@ def make_task() -> Callable[[str], Any]:
 
 @pytest.fixture(scope="session")
 def tokenizer() -> Any:
-    """The embedded model's tokenizer. Shared: do not change it."""
+    """Load the embedded model's tokenizer. It is shared: do not change it."""
     from effective_attention.models.encoders import TinyEncoder
 
     return TinyEncoder().tokenizer()
@@ -98,7 +101,7 @@ def tokenizer() -> Any:
 
 @pytest.fixture(scope="session")
 def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a tiny random model and its tokenizer, as ``save_pretrained`` writes them."""
+    """Make a folder with a tiny random model and its tokenizer, as ``save_pretrained`` writes them."""
     import torch
     from transformers import AutoModel, BertConfig
 
@@ -122,7 +125,7 @@ class TrainedRun:
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> TrainedRun:
-    """One finished ``train``: tiny, MRPC sample, all attentions. Shared: do not write into its folder."""
+    """Run ``train`` once: tiny, MRPC sample, all attentions. The run is shared: do not write into its folder."""
     from effective_attention.run.experiment import train
 
     cfg = _compose("train", tmp_path_factory.mktemp("trained"), "attention=all")
@@ -132,7 +135,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> TrainedRun:
     return TrainedRun(Path(cfg.run_dir), metrics, console.getvalue(), cfg)
 
 
-# --- a tiny model on real texts: heads of width 8, texts of 15 and more tokens, so that every null space is non-trivial ---
+# --- a tiny model on real texts: heads of width 8, texts of 15 and more tokens: every null space is non-trivial ---
 
 
 @pytest.fixture
@@ -159,13 +162,13 @@ def context(subject: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def singles(subject: Any) -> list[Any]:
-    """Every example traced alone, so without any padding: what the naive oracles loop over."""
+    """Trace every example alone, so without any padding: what the naive oracles loop over."""
     return [subject.trace([index]) for index in range(len(subject.split))]
 
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Any]:
-    """Headless Chromium, as a Playwright ``Browser``: each test opens pages, or contexts with settings, of its own."""
+    """Start headless Chromium, as a Playwright ``Browser``; each test opens its own pages or contexts."""
     playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install -e '.[dev]'")
     place = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if place is None:

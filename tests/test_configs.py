@@ -24,7 +24,7 @@ GLUE = {"cola", "mnli", "mrpc", "qnli", "qqp", "rte", "sst2", "stsb", "wnli"}
 
 
 def load(name: str, *overrides: str) -> Any:
-    """The config as the command composes it, nothing shrunk; ``run_dir`` would ask a running Hydra."""
+    """Compose the config as the command does, nothing shrunk; ``run_dir`` is given, as it would ask a running Hydra."""
     with initialize_config_dir(str(CONF), version_base="1.3"):
         return hydra_compose(name, overrides=["run_dir=nowhere", *overrides])
 

@@ -16,14 +16,14 @@ DOCS = ROOT / "docs"
 
 
 def blocks(page: str, language: str) -> list[str]:
-    """The code blocks of a page, in order."""
+    """List the code blocks of a page, in order."""
     text = (DOCS / page).read_text(encoding="utf-8")
     return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
 
 
 @pytest.fixture
 def toy(tmp_path: Path) -> Path:
-    """The files that docs/add-an-analysis.md has its reader write."""
+    """Write the files that docs/add-an-analysis.md has its reader write."""
     (tmp_path / "first_token.py").write_text(blocks("add-an-analysis.md", "python")[0], encoding="utf-8")
     config = tmp_path / "my_conf" / "analysis" / "first_token.yaml"
     config.parent.mkdir(parents=True)

@@ -59,7 +59,8 @@ def test_failure_leaves_the_old_file_and_no_litter(
     path = tmp_path / "metrics.json"
     if earlier is not None:
         path.write_text(earlier)
-    full, interrupt = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), KeyboardInterrupt()
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    interrupt = KeyboardInterrupt()
     target, name, replacement, expected = {
         "write": (os, "fdopen", lambda handle, *_: _FullDisk(handle), OSError),
         "chmod": (Path, "chmod", _fail(full), OSError),

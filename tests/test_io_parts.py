@@ -1,4 +1,4 @@
-"""Finished parts of long work: found again by the same model and split only, never taken when damaged, missed before any work."""
+"""Finished parts of long work: found again by the same model and split only, never when damaged, before any work."""
 
 import dataclasses
 
@@ -101,7 +101,8 @@ def test_a_batch_nobody_wants_is_not_traced(subject, context, monkeypatch):
 
     class Choosy(Analysis):
         def __init__(self, chosen):
-            self.chosen, self.shown = chosen, []
+            self.chosen = chosen
+            self.shown = []
 
         def wants(self, indices):
             return any(index in self.chosen for index in indices)

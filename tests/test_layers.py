@@ -1,4 +1,4 @@
-"""The house keeps its order: a package may import only what stands before it, lazily or not, and there is no exception."""
+"""A package may import only the packages that stand before it, lazily or not, without exception."""
 
 import ast
 from pathlib import Path
@@ -36,7 +36,7 @@ def layer_of(file: Path) -> str:
 
 
 def imported(file: Path) -> set[str]:
-    """The layers that a file imports, wherever in it the import stands."""
+    """List the layers that a file imports, wherever in it the import stands."""
     found = set()
     for node in ast.walk(ast.parse((ROOT / file).read_text(encoding="utf-8"))):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []

@@ -46,7 +46,7 @@ print(float((weights.sum(dim=-1) - 1).abs().max()) > 1e-3)
     "first", ["import effective_attention\n", "import transformers.modeling_utils\nimport effective_attention\n"]
 )
 def test_attention_functions_are_known_by_name_after_the_import(first: str) -> None:
-    """Twelve tokens, heads of width 8: effective attention's rows do not sum to 1."""
+    """Check by effective attention's rows, which do not sum to 1: twelve tokens, heads of width 8."""
     assert run(first + MODEL) == "True"
 
 

@@ -20,13 +20,16 @@ from PIL import Image, ImageDraw
 
 HERE = Path(__file__).parent
 COLUMNS, ROWS = 6, 5
-SCALE, MARGIN, HEAD = 3, 4, 11  # of a tile, in pixels
+# of a tile, in pixels
+SCALE = 3
+MARGIN = 4
+HEAD = 11
 VIRIDIS, GREY = ((mpl.colormaps[name](np.arange(256))[:, :3] * 255).astype(np.uint8) for name in ("viridis", "gray"))
 Maps = dict[str, tuple[NDArray[np.uint8], dict[str, str]]]
 
 
 def read() -> Maps:
-    """Id → image and what maps.csv and labels.csv (where there is one) say of it."""
+    """Read the maps: id → image and what maps.csv and labels.csv (where there is one) say of it."""
     with np.load(HERE / "maps.npz") as arrays:
         images = dict(zip(arrays["id"].tolist(), arrays["image"], strict=True))
     rows: dict[str, dict[str, str]] = {name: {} for name in images}
@@ -41,14 +44,15 @@ def read() -> Maps:
 def tile(
     image: NDArray[np.uint8], row: dict[str, str], title: str, colours: NDArray[np.uint8] = VIRIDIS
 ) -> Image.Image:
-    """One map with its title above and ticks at the first [SEP], each pixel drawn as 3 x 3."""
+    """Draw one map with its title above and ticks at the first [SEP], each pixel as 3 x 3."""
     pixels = np.repeat(np.repeat(colours[image], SCALE, axis=0), SCALE, axis=1)
     size = len(pixels)
     picture = Image.new("RGB", (size + MARGIN, size + HEAD), "white")
     picture.paste(Image.fromarray(pixels), (0, HEAD))
     pen = ImageDraw.Draw(picture)
     pen.text((2, 0), title, fill="black")
-    length, boundary = int(row["length"]), int(row["boundary"])
+    length = int(row["length"])
+    boundary = int(row["boundary"])
     if boundary < length - 1:
         place = round((boundary + 0.5) / length * size)
         pen.rectangle((place - 1, HEAD - 5, place, HEAD - 1), fill="red")
@@ -75,13 +79,14 @@ def sheets(maps: Maps, ids: list[str], folder: Path, name: str, *, grey: bool = 
 
 
 def turned(image: NDArray[np.uint8], row: dict[str, str]) -> tuple[NDArray[np.uint8], dict[str, str]]:
-    """By 180 degrees, which changes no class; a pair's tick goes along."""
-    last, boundary = int(row["length"]) - 1, int(row["boundary"])
+    """Turn a map by 180 degrees, which changes no class, and a pair's tick with it."""
+    last = int(row["length"]) - 1
+    boundary = int(row["boundary"])
     return image[::-1, ::-1], row | {"boundary": str(last - boundary if boundary < last else last)}
 
 
 def second(maps: Maps, count: int, seed: int, folder: Path) -> None:
-    """Sheets for the second pass: other names, turned and in grey, so that a map is not known again at once.
+    """Write sheets for the second pass: other names, turned and in grey, so that a map is not recognised at once.
 
     key.csv says which is which, to be read afterwards.
     """
@@ -93,7 +98,7 @@ def second(maps: Maps, count: int, seed: int, folder: Path) -> None:
 
 
 def examples(maps: Maps, count: int = 6) -> None:
-    """A strip of typical training maps of each class, for the guideline."""
+    """Write a strip of typical training maps of each class, for the guideline."""
     (HERE / "examples").mkdir(exist_ok=True)
     for label in sorted({row["label"] for _, row in maps.values()}):
         chosen = [name for name, (_, row) in maps.items() if row["label"] == label and row["split"] == "train"][:count]

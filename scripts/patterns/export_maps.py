@@ -39,7 +39,8 @@ TEXTS = 64  # texts looked at per task and checkpoint
 RANDOM = 500  # maps drawn at random
 LIKELY = ({"block": 140, "diagonal": 50, "both": 80}, {"block": 120})  # maps drawn because a score says so, in two lots
 RARE = ("block", "diagonal", "both")
-PER_TEXT, PER_HEAD = 4, 6  # at most so many maps of one text, and likely ones of one head
+PER_TEXT = 4  # at most so many maps of one text
+PER_HEAD = 6  # at most so many likely maps of one head
 AMONG = 6  # likely maps are drawn at random from the best so many times as many
 SEED = 0
 Key = tuple[Any, ...]
@@ -48,7 +49,7 @@ Signs = dict[str, dict[Key, float]]
 
 @dataclass(frozen=True)
 class Map:
-    """Where a map comes from. ``group``: texts that share a sentence, in whatever task, share it too."""
+    """One map and where it comes from; texts that share a sentence, in whatever task, share a ``group``."""
 
     id: str
     task: str
@@ -97,13 +98,13 @@ def group_texts(texts: dict[str, list[tuple[str, ...]]]) -> dict[tuple[str, int]
 
 
 def attend(model: PreTrainedModel, inputs: Any) -> Tensor:
-    """All attention of one text, (kind, layer, head, query, key)."""
+    """Return all attention of one text, (kind, layer, head, query, key)."""
     layers = trace(model, inputs).layers
     return torch.stack([torch.cat([layer.part(kind) for layer in layers]) for kind in KINDS])
 
 
 def scores(image: Tensor, attention: Tensor, boundary: int) -> dict[str, Tensor]:
-    """Crude signs of a class for each (kind, layer, head): column, diagonal, block. Only used to find rare classes."""
+    """Score crude signs of a class for each (kind, layer, head), only to find rare ones: column, diagonal, block."""
     mean = image.mean(dim=(-2, -1)) + 1e-9
     column = image.mean(dim=-2).amax(dim=-1) / mean
     diagonal = torch.stack([image.diagonal(d, -2, -1).mean(dim=-1) for d in range(-3, 4)]).amax(dim=0) / mean
@@ -111,7 +112,7 @@ def scores(image: Tensor, attention: Tensor, boundary: int) -> dict[str, Tensor]
 
 
 def same_segment(attention: Tensor, boundary: int) -> Tensor:
-    """How much more attention there is within a segment than across, at the same distance, without delimiters.
+    """Compare attention within a segment with attention across, at the same distance, without delimiters.
 
     Comparing at the same distance keeps a mere diagonal band from looking like two blocks.
     """
@@ -132,8 +133,10 @@ def same_segment(attention: Tensor, boundary: int) -> Tensor:
 
 
 def likely(found: dict[str, Tensor]) -> dict[str, Tensor]:
-    """For each rare class a score per (kind, layer, head); 0: not likely."""
-    column, diagonal, block = found["column"], found["diagonal"], found["block"]
+    """Score how likely each rare class is, per (kind, layer, head); 0: not likely."""
+    column = found["column"]
+    diagonal = found["diagonal"]
+    block = found["block"]
     return {
         "block": block * ((block > 1.2) & (diagonal < 4) & (column < 4)),
         "diagonal": diagonal * ((diagonal > 3) & (column < 3)),
@@ -144,10 +147,11 @@ def likely(found: dict[str, Tensor]) -> dict[str, Tensor]:
 def collect(
     model: PreTrainedModel, task: Task, checkpoint: str, chosen: NDArray[Any], groups: dict[tuple[str, int], int]
 ) -> tuple[list[Map], dict[Key, NDArray[np.uint8]], Signs]:
-    """Every map of the chosen texts, with its image and its scores."""
+    """Collect every map of the chosen texts, with its image and its scores."""
     tokenizer = PretrainedEncoder("minilm").tokenizer()
     texts = SampleSource().load(task, "validation").texts
-    maps, images = [], {}
+    maps = []
+    images = {}
     signs: Signs = {name: {} for name in RARE}
     for index in sorted(int(i) for i in chosen):
         inputs = tokenizer(*texts[index], return_tensors="pt", truncation="longest_first", max_length=128)
@@ -167,10 +171,12 @@ def collect(
 
 
 class Draw:
-    """Takes maps without taking one twice, and not too many of one text."""
+    """A draw of maps that takes none twice, and not too many of one text."""
 
     def __init__(self, generator: np.random.Generator) -> None:
-        self.generator, self.taken, self.keys = generator, [], set()
+        self.generator = generator
+        self.taken = []
+        self.keys = set()
         self.per_text: dict[Any, int] = {}
 
     def take(self, candidates: list[Map], count: int, drawn: str, per_head: int | None) -> None:
@@ -190,8 +196,9 @@ class Draw:
 
 
 def draw(maps: list[Map], signs: Signs, generator: np.random.Generator) -> list[Map]:
-    """The maps in two lots, each shuffled; the second was added when the first had turned out to hold few blocks."""
-    drawing, chosen = Draw(generator), []
+    """Draw the maps in two lots, each shuffled; the second was added because the first held few blocks."""
+    drawing = Draw(generator)
+    chosen = []
     drawing.take(maps, RANDOM, "random", None)
     for lot in LIKELY:
         for name, count in lot.items():
@@ -216,7 +223,9 @@ def models(runs: dict[str, str]) -> list[tuple[Task, str, PreTrainedModel]]:
 def main(runs: dict[str, str]) -> None:
     generator = np.random.default_rng(SEED)
     groups = group_texts({name: SampleSource().load(read_task(name), "validation").texts for name in TASKS})
-    maps, images, signs = [], {}, {name: {} for name in RARE}
+    maps = []
+    images = {}
+    signs = {name: {} for name in RARE}
     for task, checkpoint, model in models(runs):
         texts = [index for name, index in groups if name == task.name]
         found = collect(model, task, checkpoint, generator.permutation(texts)[:TEXTS], groups)

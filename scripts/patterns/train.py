@@ -67,7 +67,8 @@ def read_table(name: str) -> dict[str, dict[str, str]]:
 
 def read_maps() -> Maps:
     with np.load(HERE / "maps.npz") as arrays:
-        names, images = arrays["id"].tolist(), torch.from_numpy(arrays["image"]).float()[:, None] / 255
+        names = arrays["id"].tolist()
+        images = torch.from_numpy(arrays["image"]).float()[:, None] / 255
     sources, labels = read_table("maps.csv"), read_table("labels.csv")
     return Maps(
         images,
@@ -82,7 +83,7 @@ def read_maps() -> Maps:
 
 
 def augment(image: Tensor, generator: torch.Generator) -> Tensor:
-    """Other pictures of the same class."""
+    """Make other pictures of the same class."""
     count = len(image)
     turned = torch.rand(count, 1, 1, 1, generator=generator) < 0.5
     image = _stretch(torch.where(turned, image.flip(-2, -1), image), generator)
@@ -92,7 +93,7 @@ def augment(image: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def _stretch(image: Tensor, generator: torch.Generator, pieces: int = 6) -> Tensor:
-    """Some tokens get more pixels, others fewer, the same for queries and keys; the edges stay."""
+    """Give some tokens more pixels, others fewer, the same for queries and keys; the edges stay."""
     widths = 0.5 + torch.rand(len(image), pieces, generator=generator)
     knots = nn.functional.pad(widths.cumsum(-1) / widths.sum(-1, keepdim=True), (1, 0))[:, None]
     where = nn.functional.interpolate(knots, SIZE, mode="linear", align_corners=True)[:, 0]  # (map, size), 0 to 1
@@ -102,7 +103,7 @@ def _stretch(image: Tensor, generator: torch.Generator, pieces: int = 6) -> Tens
 
 
 def synthetic(maps: Maps, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Half columns and diagonals together, half squares in a texture."""
+    """Make up maps: half columns and diagonals together, half squares in a texture."""
 
     def some(labels: tuple[int, ...], number: int, *, dark: bool = False) -> Tensor:
         pool = maps.image[torch.isin(maps.label, torch.tensor(labels))]
@@ -117,7 +118,7 @@ def synthetic(maps: Maps, count: int, generator: torch.Generator) -> tuple[Tenso
 
 
 def _squares(count: int, generator: torch.Generator) -> Tensor:
-    """1 inside two segments, little across."""
+    """Make masks that are 1 inside two segments and small across."""
     edge = (0.3 + 0.4 * torch.rand(count, 1, generator=generator)) * SIZE
     second = torch.arange(SIZE) > edge  # (map, size)
     same = second[:, :, None] == second[:, None]
@@ -135,7 +136,7 @@ def train(maps: Maps, recipe: Recipe) -> PatternNet:
 
 
 def train_member(maps: Maps, recipe: Recipe, seed: int) -> ConvNet:
-    """The running mean of the net's weights over training, which varies less than the last ones."""
+    """Train a net; return the running mean of its weights, which varies less than the last ones."""
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     net = ConvNet().train()
@@ -166,17 +167,17 @@ def predict(net: nn.Module, maps: Maps) -> Tensor:
 
 
 def confusion(label: Tensor, found: Tensor) -> Tensor:
-    """Rows: what was annotated; columns: what the net says."""
+    """Count maps by what was annotated (rows) and what the net says (columns)."""
     return torch.bincount(label * len(PATTERNS) + found, minlength=len(PATTERNS) ** 2).view(-1, len(PATTERNS))
 
 
 def f1(matrix: Tensor) -> Tensor:
-    """Per class."""
+    """Return the F1 score of each class."""
     return 2 * matrix.diagonal() / (matrix.sum(0) + matrix.sum(1)).clamp_min(1)
 
 
 def cross_validate(maps: Maps, folds: int, recipe: Recipe) -> Tensor:
-    """What nets that have not seen its text say of each map; a fold takes whole groups of texts."""
+    """Predict each map by nets that have not seen its text; a fold takes whole groups of texts."""
     groups = maps.group.unique()
     order = groups[torch.randperm(len(groups), generator=torch.Generator().manual_seed(0))]
     found = torch.zeros_like(maps.label)
@@ -192,7 +193,7 @@ def cross_validate(maps: Maps, folds: int, recipe: Recipe) -> Tensor:
 
 
 def agreement() -> dict[str, float]:
-    """Share of maps labelled alike in both passes, and Cohen's kappa."""
+    """Return the share of maps labelled alike in both passes, and Cohen's kappa."""
     first, second = read_table("labels.csv"), read_table("second_pass.csv")
     pairs = [(first[name]["label"], row["label"]) for name, row in second.items()]
     observed = sum(a == b for a, b in pairs) / len(pairs)
@@ -216,7 +217,8 @@ def main() -> None:
     parser.add_argument("--folds", type=int, help="cross-validate on the training part instead")
     parser.add_argument("--measure", action="store_true", help="measure the shipped weights on the held-out maps again")
     options = parser.parse_args()
-    maps, recipe = read_maps(), Recipe()
+    maps = read_maps()
+    recipe = Recipe()
     training = maps[~maps.held_out]
     if options.folds is not None:
         return show(confusion(training.label, cross_validate(training, options.folds, recipe)))
@@ -228,10 +230,11 @@ def main() -> None:
 
 
 def report(net: PatternNet, maps: Maps) -> None:
-    """pattern_net.json, from the held-out maps."""
+    """Write pattern_net.json, from the held-out maps."""
     held_out = maps[maps.held_out]
     found = predict(net, held_out)
-    matrix, right = confusion(held_out.label, found), found == held_out.label
+    matrix = confusion(held_out.label, found)
+    right = found == held_out.label
     facts = {
         "patterns": list(PATTERNS),
         "macro_f1": round(float(f1(matrix).mean()), 4),

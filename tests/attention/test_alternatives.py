@@ -25,7 +25,7 @@ def make(keys, width, seed, concentration=0.5):
 
 
 def furthest_vertex(weights, value):
-    """The true maximum: a convex function is largest at a vertex, which has no more keys than [V, 1] has columns."""
+    """Find the true maximum: a convex function is largest at a vertex, with no more keys than [V, 1] has columns."""
     rows = np.column_stack([value, np.ones(len(value))])
     best = 0.0
     for keys in combinations(range(len(value)), rows.shape[1]):
@@ -43,8 +43,9 @@ def furthest_vertex(weights, value):
 
 
 def test_three_keys_in_a_line():
-    """Values 0, 1, 2: weight can go from the middle in equal parts to both ends, or back, and in no other way."""
-    weights, value = np.array([0.2, 0.5, 0.3]), np.array([[0.0], [1.0], [2.0]])
+    """Check values 0, 1, 2: weight can only go from the middle in equal parts to both ends, or back."""
+    weights = np.array([0.2, 0.5, 0.3])
+    value = np.array([[0.0], [1.0], [2.0]])
     space = space_of(value)
     assert space.freedom == 1
     for found in (largest_step(weights, space), furthest(weights, space, starts=1)):
@@ -53,8 +54,9 @@ def test_three_keys_in_a_line():
 
 
 def test_equal_values_can_be_exchanged():
-    """Two tokens with the same value: all weight of one can be the other's."""
-    weights, value = np.array([0.7, 0.3]), np.ones((2, 1))
+    """Check two tokens with the same value: all weight of one can go to the other."""
+    weights = np.array([0.7, 0.3])
+    value = np.ones((2, 1))
     space = space_of(value)
     assert space.freedom == 1
     assert furthest(weights, space, starts=1) == pytest.approx([0, 1])
@@ -78,7 +80,7 @@ def test_the_size_of_values_does_not_matter():
 
 
 def test_one_hot_attention_may_be_confined():
-    """The paper's extreme case: no distribution but itself has the value of a corner."""
+    """Check the paper's extreme case: no other distribution has the value of a corner."""
     value = np.array([[0.0], [1.0], [2.0], [3.0]])
     weights = np.array([0.0, 0.0, 0.0, 1.0])
     space = space_of(value)

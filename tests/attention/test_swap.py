@@ -34,7 +34,8 @@ BUILDERS: dict[str, Callable[[], hf.PreTrainedModel]] = {
 }
 SEQUENCE_TO_SEQUENCE = {"layers": 1, "attention_heads": 4, "ffn_dim": 24}
 CAUSAL = ("gpt2", "llama")
-KEYS, WIDTH = 11, 4
+KEYS = 11
+WIDTH = 4
 
 
 def build(name: str) -> hf.PreTrainedModel:
@@ -52,7 +53,7 @@ def family(request: pytest.FixtureRequest) -> str:
 
 
 def batch(side: str = "right") -> dict[str, Tensor]:
-    """Three texts of 11, 8 and 3 tokens: longer and shorter than a head is wide (4)."""
+    """Make three texts of 11, 8 and 3 tokens: longer and shorter than a head is wide (4)."""
     ids = torch.randint(1, 50, (3, KEYS), generator=torch.Generator().manual_seed(1))
     mask = (torch.arange(KEYS) < torch.tensor([[11], [8], [3]])).long()
     mask = mask if side == "right" else mask.flip(1)
@@ -69,7 +70,7 @@ def run(model: hf.PreTrainedModel, kind: Any, inputs: dict[str, Tensor]) -> tupl
 def captured_values(
     model: hf.PreTrainedModel, inputs: dict[str, Tensor], monkeypatch: pytest.MonkeyPatch
 ) -> list[Tensor]:
-    """The values of every layer as the attention function sees them, one set per query head."""
+    """Return the values of every layer as the attention function sees them, one set per query head."""
     values: list[Tensor] = []
 
     def spy(attention: Tensor, value: Tensor, *args: Any, **kwargs: Any) -> Any:
@@ -83,7 +84,10 @@ def captured_values(
 
 
 def seen_by(inputs: dict[str, Tensor], family: str) -> Tensor:
-    """(batch, 1, query, key); a query that sees nothing gets uniform weights from softmax, so it sees all."""
+    """Return which keys each query sees, (batch, 1, query, key).
+
+    A query that sees nothing gets uniform weights from softmax, so it sees all.
+    """
     visible = inputs["attention_mask"].bool()[:, None, None, :].expand(-1, 1, KEYS, -1)
     if family in CAUSAL:
         visible = visible & torch.ones(KEYS, KEYS, dtype=torch.bool).tril()
@@ -95,7 +99,8 @@ def seen_by(inputs: dict[str, Tensor], family: str) -> Tensor:
 
 @pytest.mark.parametrize("side", ["right", "left"])
 def test_same_output_and_the_split_weights(family: str, side: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    model, inputs = build(family), batch(side)
+    model = build(family)
+    inputs = batch(side)
     standard, weights = run(model, "standard", inputs)
     effective, parts = run(model, "effective", inputs)
     torch.testing.assert_close(effective, standard, atol=2e-4, rtol=1e-4)
@@ -109,7 +114,8 @@ def test_same_output_and_the_split_weights(family: str, side: str, monkeypatch: 
 
 
 def test_weights_that_a_graph_needs_are_not_overwritten() -> None:
-    model, inputs = build("bert"), batch()
+    model = build("bert")
+    inputs = batch()
     without, weights = run(model, "effective", inputs)
     with use_attention(model, "effective"):
         outputs = model(**inputs, output_attentions=True)
@@ -121,7 +127,8 @@ def test_weights_that_a_graph_needs_are_not_overwritten() -> None:
 
 @pytest.mark.parametrize("side", ["right", "left"])
 def test_standard_is_the_models_own_attention(family: str, side: str) -> None:
-    model, inputs = build(family), batch(side)
+    model = build(family)
+    inputs = batch(side)
     standard, weights = run(model, "standard", inputs)
     model.set_attn_implementation("eager")
     with torch.no_grad():
@@ -131,7 +138,8 @@ def test_standard_is_the_models_own_attention(family: str, side: str) -> None:
 
 
 def test_padding_columns_are_zero_and_companions_do_not_matter() -> None:
-    model, inputs = build("bert"), batch()
+    model = build("bert")
+    inputs = batch()
     _, together = run(model, "effective", inputs)
     hidden = ~inputs["attention_mask"].bool()[:, None, None, :]
     assert all(not weights.masked_select(hidden).any() for weights in together)
@@ -155,7 +163,8 @@ def test_without_padding_there_is_no_mask() -> None:
 def test_cross_attention() -> None:
     sizes = {f"{side}_{name}": size for side in ("encoder", "decoder") for name, size in SEQUENCE_TO_SEQUENCE.items()}
     torch.manual_seed(0)
-    model, inputs = hf.BartModel(hf.BartConfig(vocab_size=50, d_model=16, **sizes)).eval(), batch()
+    model = hf.BartModel(hf.BartConfig(vocab_size=50, d_model=16, **sizes)).eval()
+    inputs = batch()
     inputs["decoder_input_ids"] = torch.randint(4, 50, (3, 5))
     results = {}
     for kind in ("standard", "effective"):
@@ -175,7 +184,8 @@ def test_cross_attention() -> None:
 
 
 def test_padded_reports_its_change() -> None:
-    model, inputs = build("bert"), batch()
+    model = build("bert")
+    inputs = batch()
     with torch.no_grad(), use_attention(model, "padded") as swap:
         changed = model(**inputs).last_hidden_state
     assert 0.01 < swap.mean_output_change < swap.output_change
@@ -187,7 +197,8 @@ def test_padded_reports_its_change() -> None:
 
 
 def test_only_padded_reports_a_change() -> None:
-    model, inputs = build("bert"), batch()
+    model = build("bert")
+    inputs = batch()
     for kind in ("standard", "effective"):
         with torch.no_grad(), use_attention(model, kind) as swap:
             model(**inputs)
@@ -198,7 +209,7 @@ def test_only_padded_reports_a_change() -> None:
 
 
 def hooks(model: nn.Module) -> int:
-    """Ours only: transformers leaves some of its own on the layers when asked for attentions."""
+    """Count our hooks only: transformers leaves some of its own on the layers when asked for attentions."""
     found = [
         hook for part in model.modules() for hook in (*part._forward_hooks.values(), *part._forward_pre_hooks.values())
     ]
@@ -207,7 +218,8 @@ def hooks(model: nn.Module) -> int:
 
 @pytest.mark.parametrize("own", ["eager", "sdpa"])
 def test_restored_on_exit_and_on_error(family: str, own: str) -> None:
-    model, inputs = build(family), batch()
+    model = build(family)
+    inputs = batch()
     model.set_attn_implementation(own)
     with torch.no_grad():
         before = model(**inputs).last_hidden_state
@@ -224,7 +236,8 @@ def test_restored_on_exit_and_on_error(family: str, own: str) -> None:
 
 
 def test_nested_use() -> None:
-    model, inputs = build("bert"), batch()
+    model = build("bert")
+    inputs = batch()
     with torch.no_grad(), use_attention(model, "effective") as outer:
         model(**inputs)
         with use_attention(model, "padded") as inner:
@@ -238,7 +251,9 @@ def test_nested_use() -> None:
 
 
 def test_two_models_at_once() -> None:
-    bert, gpt2, inputs = build("bert"), build("gpt2"), batch()
+    bert = build("bert")
+    gpt2 = build("gpt2")
+    inputs = batch()
     with torch.no_grad(), ExitStack() as stack:
         swaps = [stack.enter_context(use_attention(model, "effective")) for model in (bert, gpt2)]
         bert(**inputs)
@@ -261,8 +276,12 @@ def test_inside_a_task_model() -> None:
 
 @pytest.mark.parametrize("name", ["bert", "gpt2"])
 def test_train_mode(name: str) -> None:
-    """Dropout falls on the weights before the split; without dropout the gradients are those of standard attention."""
-    model, inputs = build(name).train(), batch()
+    """Check that dropout falls on the weights before the split.
+
+    Without dropout the gradients are those of standard attention.
+    """
+    model = build(name).train()
+    inputs = batch()
     gradients = {}
     for part in model.modules():
         if isinstance(part, nn.Dropout):
@@ -278,7 +297,8 @@ def test_train_mode(name: str) -> None:
 
 
 def test_dropout_is_kept() -> None:
-    model, inputs = build("bert").train(), batch()
+    model = build("bert").train()
+    inputs = batch()
     outputs = {}
     for kind in ("standard", "effective"):
         torch.manual_seed(3)
@@ -315,7 +335,7 @@ def test_models_outside_the_interface(build_foreign: Callable[[], hf.PreTrainedM
 
 @pytest.fixture
 def lazy_model() -> hf.PreTrainedModel:
-    """A model that claims the interface and never calls it."""
+    """Make a model that claims the interface and never calls it."""
     model = build("bert")
     model.forward = lambda **kwargs: torch.zeros(1)
     return model
@@ -330,7 +350,7 @@ def test_model_that_never_calls_the_function(lazy_model: hf.PreTrainedModel) -> 
 @pytest.mark.parametrize(
     ("model", "kind", "error", "match"),
     [
-        (nn.Linear(2, 2), "effective", TypeError, "wants a transformers model, got Linear"),
+        (nn.Linear(2, 2), "effective", TypeError, "needs a transformers model, got Linear"),
         ("bert", "fancy", ValueError, "one of standard, effective, padded, got 'fancy'"),
     ],
     ids=["no model", "no kind"],

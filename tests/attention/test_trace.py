@@ -41,7 +41,8 @@ def batch(lengths=(12, 7)) -> dict[str, torch.Tensor]:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_attention_is_what_the_eager_model_returns(family):
-    model, inputs = make(FAMILIES[family]), batch()
+    model = make(FAMILIES[family])
+    inputs = batch()
     seen = trace(model, inputs)
     model.set_attn_implementation("eager")
     expected = model(**inputs, output_attentions=True, output_hidden_states=True)
@@ -75,7 +76,8 @@ def test_effective_is_the_split_over_real_keys():
 
 
 def test_values_are_those_of_the_layer():
-    model, inputs = make(FAMILIES["bert"]), batch()
+    model = make(FAMILIES["bert"])
+    inputs = batch()
     seen = trace(model, inputs)
     for number, layer in enumerate(seen.layers):
         projected = model.encoder.layer[number].attention.self.value(seen.hidden[number])
@@ -87,7 +89,8 @@ def test_mode_attention_and_random_state_are_restored():
     model.train()
     model.encoder.layer[0].eval()
     modes = {name: module.training for name, module in model.named_modules()}
-    before, state = model.config._attn_implementation, torch.get_rng_state()
+    before = model.config._attn_implementation
+    state = torch.get_rng_state()
     first = trace(model, batch())
     assert {name: module.training for name, module in model.named_modules()} == modes
     assert model.config._attn_implementation == before

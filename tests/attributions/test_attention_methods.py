@@ -14,12 +14,13 @@ from effective_attention.attributions.random_scores import random_scores
 from effective_attention.attributions.raw import raw
 from effective_attention.attributions.rollout import rollout
 
-ROW, RESIDUAL = 1, 0.3
+ROW = 1
+RESIDUAL = 0.3
 LENGTHS = (9, 6, 4)
 
 
 def layers_of(case, row, length, attention):
-    """The graph of each layer of one text: absolute weights, averaged over heads, rows that sum to 1."""
+    """Build the graph of each layer of one text: absolute weights, averaged over heads, rows that sum to 1."""
     for layer in case.trace.layers:
         weights = layer.part(attention)[row, :, :length, :length].double().abs().mean(dim=0).numpy()
         yield weights / weights.sum(axis=1, keepdims=True)
@@ -31,13 +32,13 @@ def shares(weights):
 
 
 def product(layers):
-    """From the top layer down to the input."""
+    """Multiply the layers from the top down to the input."""
     steps = [(1 - RESIDUAL) * weights + RESIDUAL * np.eye(len(weights)) for weights in layers]
     return reduce(lambda below, step: step @ below, steps)
 
 
 def max_flow(layers, key):
-    """From the row's token in the top layer to one input token."""
+    """Compute the flow from the row's token in the top layer to one input token."""
     graph = nx.DiGraph()
     for level, weights in enumerate(layers, start=1):
         capacity = (1 - RESIDUAL) * weights + RESIDUAL * np.eye(len(weights))

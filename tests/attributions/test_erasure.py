@@ -23,12 +23,13 @@ def answer(case, row, places, blanks=()):
 
 
 def naive(case, scores, shares, how):
-    """(comprehensiveness, sufficiency) of one method, text by text."""
+    """Return (comprehensiveness, sufficiency) of one method, text by text."""
     both = []
     for row in range(len(scores)):
         real, words = (mask[row].nonzero()[:, 0].tolist() for mask in (case.trace.mask, case.words))
         order = sorted(words, key=lambda place: (-float(scores[row, place]), place))
-        before, losses = answer(case, row, real), []
+        before = answer(case, row, real)
+        losses = []
         for share in shares:
             first = order[: max(1, math.ceil(round(share * len(words), 6)))]
             rest = [place for place in words if place not in first]
@@ -58,7 +59,7 @@ def test_equal_to_the_loop(make_case, family, how):
 
 
 def test_everything_at_the_top(make_case):
-    """All words removed: only the special tokens are left. All words kept: the text itself, and exactly no loss."""
+    """Check all words removed (only special tokens are left) and all words kept (the text itself, exactly no loss)."""
     case = make_case("bert")
     found = erasure(case.request, random_scores(case, 1), case.special, shares=[1.0])
     assert not found.sufficiency.any()

@@ -10,7 +10,7 @@ FAMILIES = ("bert", "roberta", "distilbert", "electra", "gpt2", "llama")
 
 
 def by_captum(case, *, times_input):
-    """Of the log-odds of two classes, written out here: logit of the target minus the other."""
+    """Let captum explain the log-odds of two classes, written out here: logit of the target minus the other."""
     names = [name for name in case.trace.inputs if name != "input_ids"]
 
     def output(ids, *others):
@@ -47,7 +47,8 @@ def test_gradient_weighted_attention_in_a_loop(make_case, attention):
     found = gradient_graph(case.work(), attention)
     assert found.shape == (3, 2, 9, 9)
     for layer in range(2):
-        weights, gradient = case.trace.layers[layer].part(attention), case.request.gradients.attention[layer]
+        weights = case.trace.layers[layer].part(attention)
+        gradient = case.request.gradients.attention[layer]
         for row, length in enumerate((9, 6, 4)):
             for query in range(9):
                 for key in range(9):

@@ -10,7 +10,7 @@ PAD, UNK = 0, 3
 
 
 def by_hand(case, blank, steps):
-    """Gauss-Legendre on [0, 1], through ``inputs_embeds``: another way into the model than a hook."""
+    """Integrate by Gauss-Legendre on [0, 1], through ``inputs_embeds``: another way into the model than a hook."""
     ids = case.trace.inputs["input_ids"]
     embed = case.model.get_input_embeddings()
     end, start = embed(ids).detach(), embed(ids.masked_fill(case.words, blank)).detach()
@@ -41,7 +41,8 @@ def test_equal_to_a_quadrature_by_hand(make_case, family, blank):
 @pytest.mark.parametrize("family", ["bert", "roberta", "distilbert", "electra", "gpt2"])
 def test_scores_add_up_to_the_evidence_gained(make_case, family):
     case = make_case(family, double=True)
-    embed, words = case.model.get_input_embeddings(), case.words
+    embed = case.model.get_input_embeddings()
+    words = case.words
 
     def blanked(_module, _inputs, output):  # the ids stay: RoBERTa counts positions, GPT-2 finds its last token by them
         return torch.where(words[..., None], embed.weight[UNK], output)

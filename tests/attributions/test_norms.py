@@ -18,9 +18,10 @@ PROJECTIONS = {
 
 
 def vectors(layer, projection, attention):
-    """alpha_ij f_h(x_j) itself, (batch, head, query, key, width)."""
+    """Return the vectors alpha_ij f_h(x_j) themselves, (batch, head, query, key, width)."""
     weight = projection.weight if isinstance(projection, Conv1D) else projection.weight.T
-    alpha, value = layer.part(attention), layer.value
+    alpha = layer.part(attention)
+    value = layer.value
     batch, heads, keys, d_head = value.shape
     found = torch.zeros(batch, heads, keys, keys, weight.shape[1])
     for head in range(heads):
@@ -47,7 +48,8 @@ def test_equal_to_the_vectors_norms(make_case, family, attention):
     real = case.trace.mask[:, :, None] & case.trace.mask[:, None, :]
     for number, projection in enumerate(PROJECTIONS[family](case.model)):
         expected = vectors(case.trace.layers[number], projection, attention)
-        per_head, per_layer = expected.norm(dim=-1) * real[:, None], expected.sum(dim=1).norm(dim=-1) * real
+        per_head = expected.norm(dim=-1) * real[:, None]
+        per_layer = expected.sum(dim=1).norm(dim=-1) * real
         torch.testing.assert_close(found.per_head[:, number], per_head, rtol=1e-4, atol=1e-5)
         torch.testing.assert_close(found.per_layer[:, number], per_layer, rtol=1e-4, atol=1e-5)
 
@@ -55,7 +57,7 @@ def test_equal_to_the_vectors_norms(make_case, family, attention):
 @pytest.mark.parametrize("attention", ["standard", "effective"])
 @pytest.mark.parametrize("family", PROJECTIONS)
 def test_the_vectors_and_the_bias_are_the_blocks_output(make_case, family, attention):
-    """What the oracle sums is what the model computes: so the norms are of the right vectors."""
+    """Check that what the oracle sums is what the model computes, so that the norms are of the right vectors."""
     case = make_case(family)
     outputs = []
     projections = PROJECTIONS[family](case.model)
@@ -71,7 +73,8 @@ def test_the_vectors_and_the_bias_are_the_blocks_output(make_case, family, atten
 
 
 def test_heads_that_cancel_leave_nothing():
-    weights, value = torch.ones(2, 3, 3), torch.randn(1, 3, 4).repeat(2, 1, 1)
+    weights = torch.ones(2, 3, 3)
+    value = torch.randn(1, 3, 4).repeat(2, 1, 1)
     block = torch.randn(1, 4, 5)
     per_head, per_layer = vector_norms(weights, value, torch.cat([block, -block]))
     assert float(per_head.min()) > 0
@@ -79,8 +82,9 @@ def test_heads_that_cancel_leave_nothing():
 
 
 def test_by_hand():
-    """Two heads of width 1, one key: vectors 2 * 3 * (1, 0) and -1 * 4 * (0, 1)."""
-    weights, value = torch.tensor([[[2.0]], [[-1.0]]]), torch.tensor([[[3.0]], [[4.0]]])
+    """Check two heads of width 1 and one key: vectors 2 * 3 * (1, 0) and -1 * 4 * (0, 1)."""
+    weights = torch.tensor([[[2.0]], [[-1.0]]])
+    value = torch.tensor([[[3.0]], [[4.0]]])
     per_head, per_layer = vector_norms(weights, value, torch.eye(2)[:, None])
     assert per_head.flatten().tolist() == [6, 4]
     assert float(per_layer) == pytest.approx(52**0.5)

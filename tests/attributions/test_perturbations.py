@@ -23,7 +23,7 @@ def test_untouched_texts_answer_as_they_did(make_case):
 
 
 def test_padding_on_the_left_is_left_out_too(make_case):
-    """The same texts with their padding on the other side, untouched and with their first token blanked."""
+    """Check texts with their padding on the other side, untouched and with their first token blanked."""
     case = make_case("gpt2")
     mask = case.trace.inputs["attention_mask"].flip(1)
     ids = torch.zeros_like(mask).masked_scatter(mask.bool(), case.trace.inputs["input_ids"][case.trace.mask])

@@ -20,7 +20,7 @@ ROW = 3  # of every text of the usual batch; a decoder's first tokens see little
 
 
 def scores_of(case):
-    """Two attributions that depend on the tokens alone, so not on the batch."""
+    """Make two attributions that depend on the tokens alone, so not on the batch."""
     ids = case.trace.inputs["input_ids"].double()
     return torch.stack([ids.sin(), -ids.cos()])
 
@@ -51,7 +51,7 @@ FAMILIES = ("bert", "roberta", "distilbert", "electra", "gpt2", "llama")
 
 
 def cut(name, found, size):
-    """Without padding: the trailing axes that count tokens, shortened."""
+    """Cut the padding off the axes that count tokens."""
     if name in TEXTS:
         return found
     return found[..., :size, :size] if name in PAIRS else found[..., :size]
@@ -74,7 +74,9 @@ def test_the_model_is_left_as_it_was(make_case, family, method):
     wanted = [parameter.requires_grad for parameter in model.parameters()]
     weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     inputs = {name: tensor.clone() for name, tensor in case.trace.inputs.items()}
-    before, implementation, state = hooks(model), model.config._attn_implementation, torch.get_rng_state()
+    before = hooks(model)
+    implementation = model.config._attn_implementation
+    state = torch.get_rng_state()
 
     found = METHODS[method](case)
 
@@ -122,7 +124,8 @@ def test_whatever_the_caller_did_to_autograd(make_case, method, switch):
 def test_the_model_is_left_as_it_was_after_an_error(make_case, method):
     case = make_case("bert")
     case.model.train()
-    before, implementation = hooks(case.model), case.model.config._attn_implementation
+    before = hooks(case.model)
+    implementation = case.model.config._attn_implementation
     inputs = {**case.trace.inputs, "input_ids": case.trace.inputs["input_ids"] + 900}  # no such tokens
     broken = replace(case, request=replace(case.request, trace=replace(case.trace, inputs=inputs)))
     with broken.runs() as runs_of_the_model, contextlib.suppress(IndexError):
@@ -139,7 +142,7 @@ BLANKING = ("integrated_gradients", "blank_out", "erasure delete", "erasure blan
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("family", ["bert", "gpt2"])
 def test_short_texts_and_empty_rows_are_defined(make_case, family, method):
-    """Three words, one word, a row that is all padding; BERT has [CLS] and [SEP] too, and a text of nothing else."""
+    """Check three words, one word, and padding only; BERT has [CLS] and [SEP] too, and a text of nothing else."""
     lengths = (5, 3, 2, 0) if family == "bert" else (3, 1, 0)
     found = METHODS[method](make_case(family, lengths), row=2 if family in DECODERS else 0)
     assert bool(found.isfinite().all())

@@ -29,7 +29,8 @@ def test_as_scipy_does_with_ties_and_holes(rows: list[tuple[int, int, bool]]) ->
 
 def test_many_at_once() -> None:
     generator = torch.Generator().manual_seed(0)
-    scores, other = torch.rand(3, 4, 7, generator=generator), torch.rand(4, 7, generator=generator)
+    scores = torch.rand(3, 4, 7, generator=generator)
+    other = torch.rand(4, 7, generator=generator)
     chosen = torch.rand(4, 7, generator=generator) < 0.8
     got = spearman(scores, other, chosen)
     assert got.shape == (3, 4)

@@ -22,7 +22,7 @@ HELPERS = {"__init__", "attribute", "erasure", "perturbations", "ranking", "regi
 
 @pytest.fixture(autouse=True)
 def _own_registry(monkeypatch):
-    """What a test registers is gone after it."""
+    """Remove what a test registers after it."""
     monkeypatch.setattr(registry, "_METHODS", dict(registry._METHODS))
 
 

@@ -16,7 +16,7 @@ STEP = 1e-5
 
 
 def nudged_attention(module, query, key, value, attention_mask, **kwargs):
-    """The model's weights plus a small matrix in one layer."""
+    """Add a small matrix to the model's weights in one layer."""
     _, weights = eager_function(module)(module, query, key, value, attention_mask, **kwargs)
     if NUDGE["calls"] == NUDGE["layer"]:
         weights = weights + NUDGE["by"]
@@ -103,7 +103,8 @@ def test_evidence_does_not_saturate(make_case):
 
 def test_rows_of_other_examples(make_case):
     request = make_case(classes=3).request
-    logits, examples = torch.randn(4, 3), torch.tensor([2, 2, 0, 1])
+    logits = torch.randn(4, 3)
+    examples = torch.tensor([2, 2, 0, 1])
     torch.testing.assert_close(
         request.probability(logits, examples), logits.double().softmax(-1)[torch.arange(4), request.target[examples]]
     )

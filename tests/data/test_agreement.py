@@ -1,4 +1,4 @@
-"""The agreement task: sentences of the project's grammar, the files of Linzen et al., and which tokens the gold positions are."""
+"""The agreement task: sentences of the grammar, the files of Linzen et al., and the tokens at the gold positions."""
 
 import hashlib
 from collections import Counter
@@ -25,8 +25,9 @@ needs_real = pytest.mark.skipif(not REAL.is_dir(), reason=f"the files of Linzen 
 COUNTS = {"train": 20000, "validation": 2000, "test": 4000}
 IS_PLURAL = {form: bool(number) for forms in words.NOUNS for number, form in enumerate(forms)}
 NUMBERLESS = (
-    words.DETERMINERS + words.ADJECTIVES + words.PREPOSITIONS + words.TRANSITIVE + words.PARTICIPLES + words.INTRANSITIVE
-    + words.REPORTING + words.SUBORDINATORS + words.ADVERBS + words.PHRASES + ("that", "and", "but", "by", ",", "according to")
+    words.DETERMINERS + words.ADJECTIVES + words.PREPOSITIONS + words.TRANSITIVE + words.PARTICIPLES
+    + words.INTRANSITIVE + words.REPORTING + words.SUBORDINATORS + words.ADVERBS + words.PHRASES
+    + ("that", "and", "but", "by", ",", "according to")
 )  # fmt: skip
 
 
@@ -133,7 +134,7 @@ def test_every_hundred_has_the_same_mixture(sentences: list[Sentence]) -> None:
 
 @pytest.mark.parametrize("split", COUNTS)
 def test_simple_rules_do_not_solve_it(split: str, sentences: list[Sentence]) -> None:
-    """The figures of the package's docstring."""
+    """Check the figures in the package's docstring."""
     starts = dict(zip(COUNTS, (0, 20000, 22000), strict=True))
     chosen = sentences[starts[split] : starts[split] + COUNTS[split]]
     numbers = [[IS_PLURAL[sentence.words[place]] for place in nouns(sentence)] for sentence in chosen]
@@ -302,7 +303,7 @@ def test_forms_of_verbs(singular: str, plural: str) -> None:
         ("the key is\t-1\t2\tVBZ\tis\tare", r"line 2: subj_idx must be .*, got '-1'"),
         (
             "the key is it\t1\t3\tVBZ\tis\tare",
-            r"line 2: word 3 is 'it', not the verb 'is' \(words count from 0\); mend it, or",
+            r"line 2: word 3 is 'it', not the verb 'is' \(words count from 0\); correct it, or",
         ),
         ("the key was\t1\t2\tVBD\twas\twere", r"line 2: label 'VBD' is not one of singular \(0\), plural \(1\)"),
     ],
@@ -378,9 +379,8 @@ def test_real_files(split: str, count: int, plural: int, skipped: int, task: Any
 def test_real_first_rows(task: Any) -> None:
     examples = LocalSource(REAL).load(task, "test")
     assert examples.texts[:2] == [("it should be noted that this association",), ("the museum",)]
-    assert [text[slice(*marks.subject)] for (text,), marks in zip(examples.texts[:2], examples.marks, strict=False)] == [
-        "association", "museum",
-    ]  # fmt: skip
+    marked = zip(examples.texts[:2], examples.marks, strict=False)
+    assert [text[slice(*marks.subject)] for (text,), marks in marked] == ["association", "museum"]
 
 
 # --- which tokens the marked words are ---

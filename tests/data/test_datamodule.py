@@ -21,12 +21,13 @@ WORDS = [3, 9, 1, 5, 7, 2, 4, 6, 8, 10]
 
 
 class ListSource:
-    """Examples made in the test: ``WORDS[i]`` and one word, so example ``i`` has ``WORDS[i] + 4`` tokens."""
+    """A source of examples made here: ``WORDS[i]`` and one word, so example ``i`` has ``WORDS[i] + 4`` tokens."""
 
     name = "list"
 
     def __init__(self, labels: list[Any] | None = None) -> None:
-        self.labels, self.loaded = labels or [index % 2 for index in range(len(WORDS))], []
+        self.labels = labels or [index % 2 for index in range(len(WORDS))]
+        self.loaded = []
 
     def load(self, task: Any, split: str) -> Examples:
         self.loaded.append(split)
@@ -65,7 +66,10 @@ def test_every_example_exactly_once_an_epoch(lengths: Any, size: int, shuffle: b
 @settings(deadline=None)
 @given(lengths_lists, st.integers(1, 9), st.integers(0, 5))
 def test_batches_hold_neighbours_in_length(lengths: Any, size: int, seed: int) -> None:
-    """Within a pool, the length ranges of two batches do not overlap: no better grouping exists. 200 examples fit in one pool."""
+    """Check that the length ranges of two batches of a pool do not overlap: no better grouping exists.
+
+    200 examples fit in one pool.
+    """
     spans = sorted((min(lengths[batch]), max(lengths[batch])) for batch in batches(lengths, max(size, 4), seed=seed))
     assert all(before[1] <= after[0] for before, after in pairwise(spans))
 
@@ -139,7 +143,7 @@ def test_a_resumed_sampler_leaves_out_what_was_done_once() -> None:
 
 
 def collect(loader: Any) -> dict[int, dict[str, torch.Tensor]]:
-    """Example by example, cut out of its batch."""
+    """Collect the examples one by one, cut out of their batches."""
     rows = {}
     for batch in loader:
         for row, index in enumerate(batch["index"].tolist()):
@@ -171,7 +175,8 @@ def test_rows_hold_tokens_mask_segments_and_label(
     assert sorted(rows) == list(range(10))
     for index, row in rows.items():
         alone = tokenizer("dog " * WORDS[index], "cat")
-        length, pads = len(alone["input_ids"]), len(row["input_ids"]) - len(alone["input_ids"])
+        length = len(alone["input_ids"])
+        pads = len(row["input_ids"]) - len(alone["input_ids"])
         assert row["input_ids"].tolist() == alone["input_ids"] + [tokenizer.pad_token_id] * pads
         assert row["token_type_ids"].tolist() == alone["token_type_ids"] + [0] * pads
         assert row["attention_mask"].tolist() == [1] * length + [0] * pads

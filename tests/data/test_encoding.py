@@ -23,7 +23,7 @@ SINGLES = [("A cat sat.",), ("A longer sentence about nothing in particular.",)]
 
 @pytest.fixture
 def count(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How often the tokenizer really worked."""
+    """Count how often the tokenizer really worked."""
     calls: list[int] = []
     real = encoding._tokenise
     monkeypatch.setattr(encoding, "_tokenise", lambda texts, *rest: (calls.append(len(texts)), real(texts, *rest))[1])
@@ -87,7 +87,7 @@ def test_the_second_time_comes_from_the_cache(tokenizer: Any, tmp_path: Path, co
 
 
 def test_a_fresh_tokenizer_finds_what_a_used_one_wrote(tmp_path: Path, count: list[int]) -> None:
-    """Calling a tokenizer changes its state (truncation is switched on); the key must not depend on that."""
+    """Check that the key does not depend on the tokenizer's state, which a call changes (it switches truncation on)."""
     from effective_attention.models.encoders import TinyEncoder
 
     used = TinyEncoder().tokenizer()

@@ -166,7 +166,8 @@ def test_local_missing_folder_and_file(tmp_path: Path) -> None:
     refuses(write(tmp_path / "glue.zip", b""), "is not a folder")
     refuses(
         tmp_path,
-        r"no MRPC/train\.tsv for the train split of task mrpc; looked for train\.tsv, train\.csv, train\.jsonl, train\.parquet",
+        r"no MRPC/train\.tsv for the train split of task mrpc; "
+        r"looked for train\.tsv, train\.csv, train\.jsonl, train\.parquet",
     )
     refuses(
         tmp_path,
@@ -226,7 +227,7 @@ def test_local_file_without_examples(tmp_path: Path) -> None:
         (
             "train.tsv",
             MRPC_HEADER + "1\t2\t3\ta\tb\n1\t2\n",
-            r"train\.tsv, line 3: 2 columns, expected 5 \(Quality, .*\); mend it, or .*=true",
+            r"train\.tsv, line 3: 2 columns, expected 5 \(Quality, .*\); correct it, or .*=true",
         ),
         ("train.tsv", MRPC_HEADER + "1\t2\t3\ta\tb\tc\n", "line 2: 6 columns, expected 5"),
         ("train.tsv", MRPC_HEADER + "oops\n", "line 2: 1 column, expected 5"),
@@ -246,7 +247,7 @@ def test_local_file_without_examples(tmp_path: Path) -> None:
         (
             "train.tsv",
             MRPC_HEADER + "1\t2\t3\ta\t \n",
-            "line 2: the text in '#2 String' is empty; mend it, or leave such rows out with data",
+            "line 2: the text in '#2 String' is empty; correct it, or leave such rows out with data",
         ),
         (
             "train.tsv",
@@ -350,7 +351,7 @@ def test_a_limit_keeps_what_belongs_together_and_needs_no_labels() -> None:
 
 
 def test_a_table_for_a_task_without_labels(tmp_path: Path) -> None:
-    """Columns that nobody asks for are left alone, a label among them."""
+    """Check that columns that nobody asks for are left alone, a label among them."""
     write(tmp_path / "train.csv", "sentence,label\nA cat.,what\nA dog.,\n")
     options: dict[str, Any] = {"labels": [], "metrics": {}, "main_metric": None}
     task = Task(**sst2.to_dict() | options)
@@ -418,7 +419,7 @@ def test_sample_that_does_not_exist(name: str, split: str) -> None:
 
 
 def make_hub_folder(folder: Path, rows: list[tuple[str, str, int]], names: list[str] | None = None) -> str:
-    """A folder as ``nyu-mll/glue`` is on the hub: a card that lists the configurations, and Parquet files."""
+    """Make a folder as ``nyu-mll/glue`` is on the hub: a card that lists the configurations, and Parquet files."""
     from datasets import ClassLabel, Dataset
 
     dataset = Dataset.from_dict(hub_columns(rows))
@@ -492,9 +493,10 @@ def test_hub_wrong_columns_split_name_or_folder(tmp_path: Path) -> None:
 
 
 def test_hub_unreachable(tmp_path: Path) -> None:
-    """In a process of its own, for the library reads HF_HUB_OFFLINE when it is imported."""
+    """Check in a process of its own, as the library reads HF_HUB_OFFLINE when it is imported."""
     program = (
-        "import sys; from effective_attention.data.sources import HubSource; from effective_attention.data.tasks import Task\n"
+        "import sys; from effective_attention.data.sources import HubSource; "
+        "from effective_attention.data.tasks import Task\n"
         f"HubSource(cache_dir={str(tmp_path)!r}).load(Task(**{mrpc.to_dict()!r}), 'train')"
     )
     environment = os.environ | {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path)}
@@ -538,5 +540,8 @@ def test_data_options_reach_the_source() -> None:
 
 
 def test_importing_sources_does_not_import_datasets() -> None:
-    program = "import sys, effective_attention.data.sources; sys.exit(any(m in sys.modules for m in ('datasets', 'torch', 'pyarrow')))"
+    program = (
+        "import sys, effective_attention.data.sources; "
+        "sys.exit(any(m in sys.modules for m in ('datasets', 'torch', 'pyarrow')))"
+    )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -102,7 +102,8 @@ def score(task: Task, predicted: Any, true: Any) -> dict[str, float]:
 
 @pytest.mark.parametrize("name", sorted(GLUE_METRICS))
 def test_metrics_agree_with_scikit_learn_and_scipy(name: str) -> None:
-    task, generator = load_task(name), np.random.default_rng(0)
+    task = load_task(name)
+    generator = np.random.default_rng(0)
     for _ in range(3):
         if task.is_regression:
             true = generator.uniform(0, 5, 60).round(1).astype(np.float32)  # rounded: ties matter to Spearman
@@ -160,7 +161,7 @@ def test_a_task_without_labels() -> None:
 @pytest.mark.parametrize(("name", "source"), [("treebank", "sample"), ("treebank", "hub"), ("agreement", "hub")])
 def test_a_task_with_loaders_is_to_be_had_from_these_only(name: str, source: str) -> None:
     with pytest.raises(
-        UserError, match=f"^data={source}: task {name} is not to be had there; add .*data=local data.dir=<folder>$"
+        UserError, match=f"^data={source}: task {name} is not available there; add .*data=local data.dir=<folder>$"
     ):
         load_task(name).loader(source)
     assert load_task("mrpc").loader(source) is None

@@ -20,7 +20,7 @@ from helpers.explorer_page import header_of, numbers_of
 
 @pytest.fixture(scope="module")
 def whole(subject, context):
-    """A context that can show examples, of a finetuned model."""
+    """Make a context that can show examples of a finetuned model."""
     return dataclasses.replace(
         context,
         models=OtherModels(pretrained=lambda: subject.reference),
@@ -35,7 +35,7 @@ def shown(subject, context, **options):
 
 
 def assert_shows(page, side, seen):
-    """Every number of a side is that of a trace of one text."""
+    """Assert that every number of a side is that of a trace of one text."""
     for number, layer in enumerate(seen.layers):
         for part in ("standard", "effective"):
             found = numbers_of(page, side, part, number) / 1e5
@@ -58,7 +58,8 @@ def test_an_example_of_the_split(subject, whole, singles):
 
 
 def test_padding_is_left_out(subject, whole, singles):
-    before, subject.data.padding = subject.data.padding, "max_length"
+    before = subject.data.padding
+    subject.data.padding = "max_length"
     try:
         _, page = shown(subject, whole, example=2)
     finally:
@@ -140,7 +141,7 @@ def test_bad_texts_and_models(subject, whole, context):
     with pytest.raises(UserError, match="beside=runs/x: there is no task"):
         ExplorerPage(beside="runs/x").setup(dataclasses.replace(whole, task=None))
     unknown = dataclasses.replace(context, split=dataclasses.replace(context.split, texts=None))
-    with pytest.raises(ValueError, match="wants to know the split's texts"):
+    with pytest.raises(ValueError, match="needs to know the split's texts"):
         shown(subject, unknown)
 
 

@@ -81,7 +81,8 @@ def test_the_page_holds_what_the_trace_holds(model: Any, tokenizer: Any) -> None
 
 def test_the_model_is_left_as_it_was(model: Any, tokenizer: Any) -> None:
     weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    before, state = model.config._attn_implementation, torch.get_rng_state()
+    before = model.config._attn_implementation
+    state = torch.get_rng_state()
     model.train()
     try:
         explore(model, tokenizer, TEXT)

@@ -1,4 +1,4 @@
-"""The explorer's heatmap in headless Chromium: the weight under the pointer is Python's, and it answers to clicks and keys."""
+"""The explorer's heatmap in headless Chromium: the weight under the pointer is Python's; clicks and keys work."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from helpers.browser import (
 
 
 def cells(page: Any) -> dict[tuple[int, int], dict[str, str]]:
-    """What is said of the cells of a heatmap, by query and key."""
+    """Return what is said of the cells of a heatmap, by query and key."""
     return {(int(said["query"]), int(said["key"])): said for said in pointed(page, 9, 6, 0.5) if "value" in said}
 
 

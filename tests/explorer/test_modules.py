@@ -31,7 +31,7 @@ def order(folder: Path) -> list[str]:
 
 
 def run(script: str, tmp_path: Path) -> Any:
-    """What the script puts into the global ``result``."""
+    """Return what the script puts into the global ``result``."""
     if NODE is None:
         pytest.skip("needs Node.js")
     path = tmp_path / "linked.cjs"
@@ -224,7 +224,7 @@ def test_every_script_says_what_it_holds_in_short_lines() -> None:
 
 @pytest.mark.skipif(NODE is None, reason="needs Node.js")
 def test_the_scripts_are_modules_that_node_can_parse_as_they_are(tmp_path: Path) -> None:
-    """What the linker accepts is true JavaScript: each file parses as a module, the joined script as a classic one."""
+    """Check that each file parses as a JavaScript module, and the joined script as a classic one."""
     assert NODE is not None
     shutil.copytree(TEMPLATES, tmp_path / "static")
     (tmp_path / "package.json").write_text('{"type": "module"}')

@@ -25,7 +25,7 @@ def explorer(tokenizer: Any) -> Any:
 
 
 def exactly(html: str, part: str, layer: int, *place: int) -> str:
-    """A weight as the page must write it, from the packed whole numbers: no floating point in between."""
+    """Write a weight as the page must, from the packed whole numbers: no floating point in between."""
     standard, effective = (numbers_of(html, 0, name, layer)[place] for name in ("standard", "effective"))
     value = int({"standard": standard, "effective": effective, "null": standard - effective}[part])
     digits = f"{abs(value):06d}"

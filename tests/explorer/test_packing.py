@@ -1,4 +1,4 @@
-"""Numbers packed into a page come out as they went in: by a decoder that shares nothing with the packer, and by Python's own."""
+"""Numbers packed into a page come out as they went in, by a decoder of our own and by Python's."""
 
 from __future__ import annotations
 

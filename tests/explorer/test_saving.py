@@ -162,6 +162,6 @@ def test_the_menu_by_keyboard(chromium: Any, tmp_path: Path) -> None:
 
 
 def test_made_up_weights_have_both_signs() -> None:
-    """What the tests above stand on."""
+    """Check what the tests above rely on."""
     assert (made_up().effective[1] < 0).any()
     assert (made_up().standard[1] > 0.5).any()

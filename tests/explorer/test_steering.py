@@ -63,7 +63,8 @@ def test_everything_can_be_reached_by_tab_and_is_seen_to_be(chromium: Any, tmp_p
             page.keyboard.press("Tab")
             reached.add(
                 page.evaluate(
-                    "document.activeElement.id || document.activeElement.className || document.activeElement.textContent"
+                    "document.activeElement.id || document.activeElement.className || "
+                    "document.activeElement.textContent"
                 )
             )
         assert {
@@ -101,7 +102,10 @@ def test_controls_change_the_state_and_follow_it(chromium: Any, tmp_path: Path) 
 
 
 def test_a_link_restores_everything(chromium: Any, tmp_path: Path) -> None:
-    hash_ = "view=heads&part=effective&layer=1&head=2&heads=0,2&query=3&key=1&threshold=0.05&special=0&root=0&zoom=2&theme=dark"
+    hash_ = (
+        "view=heads&part=effective&layer=1&head=2&heads=0,2&query=3&key=1&threshold=0.05&special=0&root=0&zoom=2"
+        "&theme=dark"
+    )
     with opened(chromium, tmp_path, "one", hash_) as page:
         first = state(page)
         assert first["heads"] == [0, 2]

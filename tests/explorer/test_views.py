@@ -1,4 +1,4 @@
-"""The explorer's other views in headless Chromium: each draws, answers to pointer and keys, and says what Python says."""
+"""The explorer's other views in headless Chromium: each draws, answers to pointer and keys, and agrees with Python."""
 
 from __future__ import annotations
 
@@ -177,7 +177,10 @@ def test_the_shortest_texts(tokens: int, chromium: Any, tmp_path: Path) -> None:
 
 
 def rollout_in_python(part: str) -> Any:
-    """Of the rounded weights the page has: heads by convention, averaged, rows made shares unless standard."""
+    """Compute rollout from the page's rounded weights.
+
+    Heads are treated by convention and averaged, rows made shares unless standard.
+    """
     heads = torch.stack([torch.tensor(whole(one(), part, layer)) for layer in range(LAYERS)]).double() / 1e5
     graph = heads.mean(dim=1) if part == "standard" else signed_to_weights(heads.abs().mean(dim=1))
     return attention_rollout(graph)

@@ -45,7 +45,8 @@ def test_heads_of_opposite_sign_do_not_cancel(singles, convention):
 @pytest.mark.parametrize("attention", ["standard", "effective"])
 def test_padding_is_not_in_the_graph(subject, singles, attention):
     batch = subject.trace([0, 1, 2, 3])
-    graphs, heads = trace_graph(batch, attention), trace_heads(batch, attention)
+    graphs = trace_graph(batch, attention)
+    heads = trace_heads(batch, attention)
     assert len(set(batch.lengths.tolist())) > 1
     for example, length in enumerate(batch.lengths.tolist()):
         want = trace_graph(singles[example], attention)[0]

@@ -23,7 +23,7 @@ def stochastic(*shape: int, seed: int = 0, sharp: float = 2.0) -> torch.Tensor:
 
 
 def oracle(attention, residual: float = 0.5, top=None) -> np.ndarray:
-    """(query, key) from the last layer by networkx; ``top`` stands in for the last layer's matrix."""
+    """Compute flow from the last layer by networkx, (query, key); ``top`` stands in for the last layer's matrix."""
     weights = [np.asarray(layer, dtype=float) for layer in attention]
     if top is not None:
         weights[-1] = np.asarray(top, dtype=float)
@@ -39,7 +39,10 @@ def oracle(attention, residual: float = 0.5, top=None) -> np.ndarray:
 
 
 def test_two_tokens_two_layers_by_hand():
-    """Lower A = [[.75, .25], [.5, .5]], upper A = [[.6, .4], [.3, .7]]: from 0 to 0: min(.6, .75) + min(.4, .5) = 1, and so."""
+    """Check two layers by hand: lower A = [[.75, .25], [.5, .5]], upper A = [[.6, .4], [.3, .7]].
+
+    From 0 to 0: min(.6, .75) + min(.4, .5) = 1, and so on.
+    """
     attention = torch.tensor([[[0.5, 0.5], [1.0, 0.0]], [[0.2, 0.8], [0.6, 0.4]]], dtype=torch.float64)
     want = [[[0.75, 0.25], [0.5, 0.5]], [[1.0, 0.65], [0.8, 0.75]]]
     torch.testing.assert_close(attention_flow(attention), torch.tensor(want, dtype=torch.float64))
@@ -100,7 +103,10 @@ def test_each_head_on_top_of_all_heads_below():
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 6), st.integers(1, 9), st.floats(0, 1), st.floats(0, 8), st.integers(0, 1000))
 def test_any_graph(layers, size, residual, sharp, seed):
-    """Rollout is a feasible flow; no flow exceeds what leaves its source or enters its sink; names of tokens do not matter."""
+    """Check that rollout is a feasible flow, and no flow exceeds what leaves its source or enters its sink.
+
+    Names of tokens do not matter.
+    """
     attention = stochastic(layers, size, size, seed=seed, sharp=sharp)
     got = attention_flow(attention, residual=residual)
     into = residual + (1 - residual) * attention[0].sum(dim=0)
@@ -114,7 +120,8 @@ def test_any_graph(layers, size, residual, sharp, seed):
 def test_padding_changes_nothing():
     small = stochastic(4, 5, 5)
     padded = torch.zeros(2, 4, 8, 8, dtype=torch.float64)
-    padded[0, :, 2:7, 2:7], padded[1] = small, stochastic(4, 8, 8, seed=1)
+    padded[0, :, 2:7, 2:7] = small
+    padded[1] = stochastic(4, 8, 8, seed=1)
     mask = torch.ones(2, 8, dtype=torch.bool)
     mask[0] = torch.tensor([0, 0, 1, 1, 1, 1, 1, 0])
     got = flows(padded, mask, rows=[0, 3, 6], layers=[0, 3])

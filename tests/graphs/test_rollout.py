@@ -16,7 +16,7 @@ def stochastic(*shape: int, seed: int = 0) -> torch.Tensor:
 
 
 def test_two_tokens_two_layers_by_hand():
-    """A = [[.5+.5*.2, .5*.8], [.5*.6, .5+.5*.4]] = [[.6, .4], [.3, .7]], then its product with [[1, 0], [.5, .5]]."""
+    """Check A = [[.5+.5*.2, .5*.8], [.5*.6, .5+.5*.4]] = [[.6, .4], [.3, .7]], times [[1, 0], [.5, .5]]."""
     attention = torch.tensor([[[1.0, 0.0], [1.0, 0.0]], [[0.2, 0.8], [0.6, 0.4]]])
     want = torch.tensor([[[1.0, 0.0], [0.5, 0.5]], [[0.8, 0.2], [0.65, 0.35]]], dtype=torch.float64)
     torch.testing.assert_close(attention_rollout(attention), want, atol=1e-7, rtol=0)
@@ -59,7 +59,8 @@ def test_heads_average_to_the_rollout_of_all():
 
 
 def test_another_graph_below_the_heads():
-    heads, below = stochastic(2, 2, 4, 4), stochastic(2, 4, 4, seed=1)
+    heads = stochastic(2, 2, 4, 4)
+    below = stochastic(2, 4, 4, seed=1)
     eye = torch.eye(4, dtype=torch.float64)
     want = (0.5 * eye + 0.5 * heads[1, 1]) @ (0.5 * eye + 0.5 * below[0])
     torch.testing.assert_close(head_rollout(heads, below=below)[1, 1], want)

@@ -13,7 +13,9 @@ import numpy as np
 from effective_attention.explorer.page import build_page
 from effective_attention.explorer.sides import Side
 
-LAYERS, HEADS, WIDTH = 2, 3, 4
+LAYERS = 2
+HEADS = 3
+WIDTH = 4
 TOKENS = ["[CLS]", "the", "fox", "jumps", "over", ".", "[SEP]"]
 HOSTILE = [
     "[CLS]",
@@ -34,7 +36,7 @@ PARTS = ("standard", "effective", "null", "difference")
 def made_up(
     tokens: list[str] = TOKENS, *, seed: int = 0, layers: int = LAYERS, heads: int = HEADS, **facts: Any
 ) -> Side:
-    """Weights as a softmax makes them, an effective part of both signs; layer 0 loses nothing."""
+    """Make up a side: weights as a softmax makes them, an effective part of both signs; layer 0 loses nothing."""
     random = np.random.default_rng(seed)
     size = len(tokens)
     standard = [random.dirichlet([0.3] * size, size=(heads, size)) for _ in range(layers)]
@@ -61,7 +63,7 @@ def made_up(
 
 
 def whole(side: Side, part: str, layer: int, decimals: int = 5) -> Any:
-    """What a page must show of a part, (head, query, key) whole numbers."""
+    """Return what a page must show of a part, as whole numbers (head, query, key)."""
     standard, effective = (
         np.rint(np.asarray(of[layer]) * 10**decimals).astype(int) for of in (side.standard, side.effective)
     )
@@ -74,7 +76,7 @@ def whole(side: Side, part: str, layer: int, decimals: int = 5) -> Any:
 
 
 def text_of(number: int, decimals: int = 5) -> str:
-    """A whole number of 10**-decimals as the page writes it; by decimal arithmetic, which does not round."""
+    """Write a whole number of 10**-decimals as the page does; by decimal arithmetic, which does not round."""
     from decimal import Decimal
 
     return f"{Decimal(int(number)).scaleb(-decimals):.{decimals}f}"
@@ -92,7 +94,7 @@ def pair() -> tuple[Side, Side]:
 
 @cache
 def page_of(kind: str) -> str:
-    """The HTML of one of a few pages."""
+    """Build the HTML of one of a few pages."""
     made = {
         "one": lambda: [one()],
         "pair": lambda: list(pair()),
@@ -111,7 +113,7 @@ def page_of(kind: str) -> str:
 def opened(
     chromium: Any, folder: Path, kind: str = "one", hash_: str = "", *, width: int = 1200, scheme: str = "light"
 ) -> Iterator[Any]:
-    """A page, drawn; at the end: no message in the console, no error, no request but for the file itself."""
+    """Open and draw a page; afterwards check: no console message, no error, no request but for the file itself."""
     path = folder / f"{kind}.html"
     path.write_text(page_of(kind), encoding="utf-8")
     context = chromium.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, accept_downloads=True)
@@ -145,14 +147,17 @@ def state(page: Any) -> dict[str, Any]:
 
 
 def readout(page: Any) -> dict[str, str]:
-    """What is said of the place in focus: text, value, query, key, layer, head, part."""
+    """Return what is said of the place in focus: text, value, query, key, layer, head, part."""
     return page.evaluate(
         "({ text: document.getElementById('readout').textContent, ...document.getElementById('readout').dataset })"
     )
 
 
 def pointed(page: Any, columns: int, rows: int, share: float = 1) -> list[dict[str, str]]:
-    """What is said while the pointer goes over the picture, or its left part, in so many steps, wherever there is something."""
+    """Move the pointer over the picture, or its left part, in so many steps; return what is said at each.
+
+    Places of which nothing is said are left out.
+    """
     return page.evaluate(
         """async ([columns, rows, share]) => {
           const canvas = document.querySelector(".pane canvas");
@@ -173,7 +178,7 @@ def pointed(page: Any, columns: int, rows: int, share: float = 1) -> list[dict[s
 
 
 def walked(page: Any, keys: list[str]) -> list[dict[str, str]]:
-    """What is said after each of these keys in the focused picture."""
+    """Press these keys in the focused picture; return what is said after each."""
     page.focus(".scroll")
     return page.evaluate(
         """async (keys) => {
@@ -191,7 +196,7 @@ def walked(page: Any, keys: list[str]) -> list[dict[str, str]]:
 
 
 def colours(page: Any, pane: int = 0) -> int:
-    """How many colours the picture has: a blank one has one."""
+    """Count the colours of the picture; a blank one has one."""
     return page.evaluate(
         """(pane) => {
           const canvas = document.querySelectorAll(".pane canvas")[pane];
@@ -205,7 +210,7 @@ def colours(page: Any, pane: int = 0) -> int:
 
 
 def downloaded(page: Any, kind: str, folder: Path) -> Path:
-    """Use the menu; where the file went."""
+    """Save by the menu; return where the file went."""
     page.click("#export")
     with page.expect_download() as waiting:
         page.click(f"[data-export={kind}]")

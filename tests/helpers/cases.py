@@ -32,7 +32,7 @@ class Case:
         return self.trace.mask & ~self.special
 
     def alone(self, row: int) -> "Case":
-        """One text without its companions and its padding."""
+        """Return the case of one text, without the others and without padding."""
         return self.part([row], self.trace.mask[row])
 
     def part(self, rows: list[int], places: Any) -> "Case":
@@ -43,7 +43,7 @@ class Case:
         return Case(request, self.special[rows][:, places], self.index[rows])
 
     def padded(self, more: int) -> "Case":
-        """The same texts with more padding."""
+        """Return the case of the same texts with more padding."""
         from torch.nn.functional import pad
 
         from effective_attention.attention.trace import trace
@@ -52,7 +52,7 @@ class Case:
         return Case(replace(self.request, trace=trace(self.model, inputs)), pad(self.special, (0, more)), self.index)
 
     def work(self, **settings: Any) -> Any:
-        """The batch as methods are handed it, with no shared work done yet."""
+        """Return the batch as methods get it, with no shared work done yet."""
         from effective_attention.attributions.shared_work import Settings, SharedWork
 
         known = replace(self.trace, inputs={**self.trace.inputs, "index": self.index})
@@ -60,7 +60,7 @@ class Case:
 
     @contextmanager
     def runs(self) -> Iterator[list[dict[str, Any]]]:
-        """The inputs of every run of the model meanwhile."""
+        """Record the inputs of every run of the model inside the block."""
         found: list[dict[str, Any]] = []
         hook = self.model.register_forward_pre_hook(
             lambda _module, _args, kwargs: found.append(kwargs), with_kwargs=True
@@ -72,7 +72,10 @@ class Case:
 
 
 def build_model(family: str, classes: int = 2) -> Any:
-    """Random, but not nearly uniform as the usual initialisation; ELECTRA's embeddings are narrower than its layers."""
+    """Build a model with random weights, less uniform than by the usual initialisation.
+
+    ELECTRA's embeddings are narrower than its layers.
+    """
     import torch
     import transformers as hf
 
@@ -103,7 +106,10 @@ def build_model(family: str, classes: int = 2) -> Any:
 
 
 def build_inputs(family: str, lengths: tuple[int, ...]) -> tuple[dict[str, Any], Any]:
-    """Texts with [CLS] and [SEP] around the words, second halves of another token type; decoders have words only."""
+    """Make texts with [CLS] and [SEP] around the words, second halves of another token type.
+
+    Decoders' texts are words only.
+    """
     import torch
 
     mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
@@ -112,7 +118,8 @@ def build_inputs(family: str, lengths: tuple[int, ...]) -> tuple[dict[str, Any],
     if family in ENCODERS:
         for row, length in enumerate(lengths):
             for place, token in ((0, CLS), (length - 1, SEP)) if length else ():
-                ids[row, place], special[row, place] = token, True
+                ids[row, place] = token
+                special[row, place] = True
     inputs = {"input_ids": ids, "attention_mask": mask.long()}
     if family in ("bert", "electra"):
         inputs["token_type_ids"] = ((torch.arange(max(lengths)) >= 4) & mask).long()

@@ -12,7 +12,7 @@ PYTHONS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()
 
 
 def unpacked(text: str, alphabet: str) -> list[int]:
-    """A block, number by number: as slow as it is plain."""
+    """Unpack a block, number by number: slow and simple."""
     planes = zlib.decompress(base64.b85decode(text.translate(str.maketrans(alphabet, PYTHONS))))
     count = len(planes) // 3
     coded = [planes[i] + 256 * planes[count + i] + 65536 * planes[2 * count + i] for i in range(count)]
@@ -20,13 +20,13 @@ def unpacked(text: str, alphabet: str) -> list[int]:
 
 
 def header_of(html: str) -> dict[str, Any]:
-    """What the page knows besides the packed numbers."""
+    """Read what the page holds besides the packed numbers."""
     (text,) = re.findall(r'<script type="application/json" id="header">([^<]*)</script>', html)
     return json.loads(text)
 
 
 def numbers_of(html: str, side: int, part: str, layer: int) -> Any:
-    """Whole numbers, (head, query, key) or (head, token, d_key); None where the page has none."""
+    """Read whole numbers, (head, query, key) or (head, token, d_key); None where the page has none."""
     import numpy as np
 
     header = header_of(html)

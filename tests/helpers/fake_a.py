@@ -34,7 +34,7 @@ _HEAD_WIDTH = 32
 def fake_tables_a(
     facts: Mapping[str, Any], task: str, *, seed: int = 0, layers: int = 2, heads: int = 3
 ) -> dict[str, pd.DataFrame]:
-    """All eight tables for one task, with ``facts`` in front of every row, as a command writes them."""
+    """Make all eight tables for one task, with ``facts`` in front of every row, as a command writes them."""
     random = np.random.default_rng([seed, *task.encode()])
     axes = {"layer": range(layers), "head": range(heads)}
     made = {
@@ -55,14 +55,14 @@ def fake_tables_a(
 
 
 def with_facts(table: pd.DataFrame, facts: Mapping[str, Any]) -> pd.DataFrame:
-    """The facts of a run in front of every row; what an analysis says of itself counts."""
+    """Put the facts of a run in front of every row; those the table has itself are kept."""
     facts = {**facts, "reading": "exact"}
     front = {name: table.get(name, value) for name, value in facts.items()}
     return pd.concat([pd.DataFrame(front, index=table.index), table.drop(columns=list(facts), errors="ignore")], axis=1)
 
 
 def fake_timing(random: np.random.Generator) -> pd.DataFrame:
-    """Effective attention takes 1.31 times as long as standard, the published protocol 2.47 times."""
+    """Make up times: effective attention takes 1.31 times as long as standard, the published protocol 2.47 times."""
     table = timing.SCHEMA.fake(random, {})
     ratio = table["attention"].map({"standard": 1.0, "effective": 1.31, "padded": 2.47})
     reading = table["attention"].where(table["attention"] == "padded", "exact")
@@ -70,7 +70,7 @@ def fake_timing(random: np.random.Generator) -> pd.DataFrame:
 
 
 def fake_patterns(random: np.random.Generator, axes: Mapping[str, Any]) -> pd.DataFrame:
-    """Shares of one layer and attention add up to 1."""
+    """Make up shares of patterns, which add up to 1 for one layer and attention."""
     table = patterns.SCHEMA.fake(random, axes)
     value = (0.5 + table["value"]) * table["pattern"].map(_PATTERN_LEVELS)
     total = value.groupby([table["attention"], table["layer"]], dropna=False).transform("sum")
@@ -78,7 +78,7 @@ def fake_patterns(random: np.random.Generator, axes: Mapping[str, Any]) -> pd.Da
 
 
 def fake_token_types(random: np.random.Generator, axes: Mapping[str, Any]) -> pd.DataFrame:
-    """The last layer, as by default; effective attention gives less to [SEP]."""
+    """Make up weights on token types in the last layer, as by default; effective attention gives less to [SEP]."""
     types = {"layer": [max(axes["layer"])], "head": axes["head"], "token_type": list(_TYPE_LEVELS)}
     table = token_types.SCHEMA.fake(random, types)
     level = table["statistic"].map(_STATISTIC_LEVELS) * table["token_type"].map(_TYPE_LEVELS)
@@ -87,7 +87,7 @@ def fake_token_types(random: np.random.Generator, axes: Mapping[str, Any]) -> pd
 
 
 def fake_delimiters(random: np.random.Generator, axes: Mapping[str, Any]) -> pd.DataFrame:
-    """Effective attention's smallest weight is another one for each task."""
+    """Make up weights on delimiters; effective attention's smallest weight is another one for each task."""
     table = delimiters.SCHEMA.fake(random, axes)
     is_effective = table["attention"] == "effective"
     scale = {"scale_min": np.where(is_effective, -random.uniform(0.3, 0.6), 0.0)}
@@ -95,7 +95,7 @@ def fake_delimiters(random: np.random.Generator, axes: Mapping[str, Any]) -> pd.
 
 
 def fake_finetuning_shift(random: np.random.Generator, axes: Mapping[str, Any]) -> pd.DataFrame:
-    """The later the layer, the more it changes."""
+    """Make up similarities to the pretrained model: the later the layer, the more it changes."""
     table = finetuning_shift.SCHEMA.fake(random, axes)
     change = random.uniform(0.01, 0.5, len(table))
     depth = (table["layer"].astype(float) + 1) / len(axes["layer"])
@@ -103,7 +103,7 @@ def fake_finetuning_shift(random: np.random.Generator, axes: Mapping[str, Any]) 
 
 
 def fake_null_space(random: np.random.Generator, axes: Mapping[str, Any]) -> pd.DataFrame:
-    """A head width of 32: longer texts have a null space, and padding enlarges it."""
+    """Make up a null space for a head width of 32: longer texts have one, and padding enlarges it."""
     table = null_space.SCHEMA.fake(random, {**axes, "length": range(8, 120)})
     varied = 0.8 + 0.4 * table["value"]
     layer, length = (table[name].astype("Float64").to_numpy(float, na_value=np.nan) for name in ("layer", "length"))
@@ -120,7 +120,7 @@ def fake_null_space(random: np.random.Generator, axes: Mapping[str, Any]) -> pd.
 
 
 def _of_heads(reading: pd.Series, layer: np.ndarray, varied: pd.Series) -> dict[str, Any]:
-    """Each quantity by layer and head."""
+    """Make each quantity by layer and head."""
     scale = reading.map({"exact": 1.0, "exact_subset": 1.0, "padded": 2.5, "projected": 1.1}).to_numpy(float)
     return {
         "rank": np.where(reading == "projected", 31.2, 31.6),
@@ -135,7 +135,7 @@ def _of_heads(reading: pd.Series, layer: np.ndarray, varied: pd.Series) -> dict[
 
 
 def _of_lengths(length: np.ndarray, varied: pd.Series) -> dict[str, Any]:
-    """Each quantity by length: nothing is lost up to the head's width."""
+    """Make each quantity by length: nothing is lost up to the head's width."""
     beyond = np.maximum(length - _HEAD_WIDTH, 0)
     return {
         "rank": np.minimum(length, _HEAD_WIDTH),
@@ -147,14 +147,14 @@ def _of_lengths(length: np.ndarray, varied: pd.Series) -> dict[str, Any]:
 
 
 def fake_head_ablation(random: np.random.Generator, axes: Mapping[str, Any], metric: str) -> pd.DataFrame:
-    """The untouched score is 0.8; a whole layer costs twice as much."""
+    """Make up scores without heads: the untouched score is 0.8; a whole layer costs twice as much."""
     table = head_ablation.SCHEMA.fake(random, {**axes, "metric": [metric]})
     change = random.uniform(-0.04, 0.015, len(table)) * np.where(table["head"].isna(), 2, 1)
     return table.assign(value=0.8 + change, change=change, count=64, examples=64)
 
 
 def fake_heatmap(random: np.random.Generator, tokens: tuple[str, ...] = TOKENS) -> pd.DataFrame:
-    """Head 2 of layer 1; standard is the sum of effective and null."""
+    """Make up head 2 of layer 1; standard attention is the sum of effective and null."""
     places = range(len(tokens))
     table = heatmap.SCHEMA.fake(random, {"layer": [1], "head": [2], "query": places, "key": places})
     standard = random.dirichlet([0.3] * len(tokens), size=len(tokens))

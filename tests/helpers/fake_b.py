@@ -27,7 +27,7 @@ EVEN = {"cls": 0.02, "sep": 0.04, "punctuation": 0.08, "other": 0.86}
 
 @cache
 def fake_b(task: str, seed: int, layers: int, heads: int) -> dict[str, pd.DataFrame]:
-    """All tables of this part, without the columns in front. Made once for a size: do not change them."""
+    """Make all tables of this part, without the columns in front, once for a size: do not change them."""
     random = np.random.default_rng([seed, *task.encode()])
     return {
         "attention_graph": attention_graph(random, layers),
@@ -39,7 +39,7 @@ def fake_b(task: str, seed: int, layers: int, heads: int) -> dict[str, pd.DataFr
 
 
 def distributions(table: pd.DataFrame, random: np.random.Generator, keys: list[str], *, evenness: float) -> pd.Series:
-    """A weight for each row; those of rows that agree in the keys sum to 1. The less even, the more stand out."""
+    """Draw a weight for each row; those of rows with the same keys sum to 1. The less even, the more stand out."""
     weights = pd.Series(random.gamma(evenness, size=len(table)), index=table.index)
     return weights / weights.groupby([table[key] for key in keys]).transform("sum")
 
@@ -47,7 +47,7 @@ def distributions(table: pd.DataFrame, random: np.random.Generator, keys: list[s
 def attention_graph(
     random: np.random.Generator, layers: int, *, tokens: tuple[str, ...] = TOKENS, chosen: int = 1
 ) -> pd.DataFrame:
-    """Raw attention of all tokens; rollout and flow of the chosen one."""
+    """Make up raw attention of all tokens, and rollout and flow of the chosen one."""
     places = range(len(tokens))
     axes = {"layer": range(layers), "query": places, "key": places, "convention": ["absolute"]}
     table = ATTENTION_GRAPH.fake(random, axes)
@@ -73,7 +73,7 @@ def pronouns(random: np.random.Generator, layers: int) -> pd.DataFrame:
 
 
 def faithfulness(random: np.random.Generator, layers: int) -> pd.DataFrame:
-    """Nothing is compared with itself, and tokens are erased by the last layer's scores only."""
+    """Make up scores: nothing is compared with itself, and tokens are erased by the last layer's scores only."""
     axes = {"layer": range(layers), "method": (*WITH_ATTENTION, *WITHOUT_ATTENTION)}
     table = FAITHFULNESS.fake(random, axes)
     reads_attention = table["method"].isin(WITH_ATTENTION)
@@ -104,7 +104,10 @@ def token_type_profile(random: np.random.Generator, layers: int, heads: int) -> 
 def alternative_attention(
     random: np.random.Generator, layers: int, heads: int, *, tokens: tuple[str, ...] = TOKENS, free: bool = True
 ) -> pd.DataFrame:
-    """Head 1 of layer 0 is shown. Distances are those of its maps; ``free``: whether there is another map at all."""
+    """Make up another map for head 1 of layer 0, with the distances between its maps.
+
+    ``free`` tells whether there is another map at all.
+    """
     size = len(tokens)
     rows: list[dict[str, Any]] = []
 
@@ -134,7 +137,7 @@ def alternative_attention(
 
 
 def _add_answers(add: Any) -> None:
-    """What the model says of the other map, and of as much weight moved at random."""
+    """Add what the model answers with the other map, and with as much weight moved at random."""
     for kind, change, output in (("alternative", 3.1e-6, 2e-7), ("control", 0.41, 0.7)):
         add("output_change", output, attention=kind, layer=0, head=1)
         for scope, scale in (("head", 0.1), ("all", 1.0)):

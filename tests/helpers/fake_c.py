@@ -33,13 +33,13 @@ Rows = list[dict[str, Any]]
 
 
 def fake_tables_c(front: dict[str, Any], task: str, *, seed: int, layers: int, heads: int) -> dict[str, pd.DataFrame]:
-    """Return all five, signed with the columns in front."""
+    """Return all five tables, with the columns in front."""
     return {name: signed(body, front) for name, body in _bodies(task, seed, layers, heads).items()}
 
 
 @cache
 def _bodies(task: str, seed: int, layers: int, heads: int) -> dict[str, pd.DataFrame]:
-    """Make them once for a size: a large one has tens of thousands of rows."""
+    """Make the tables once for a size: a large one has tens of thousands of rows."""
     axes = axes_of(layers, heads)
     makers = {
         "token_identity": token_identity,
@@ -55,14 +55,14 @@ def _bodies(task: str, seed: int, layers: int, heads: int) -> dict[str, pd.DataF
 
 
 def pos_attention(random: np.random.Generator, axes: dict[str, Any]) -> pd.DataFrame:
-    """Up to twice what even attention gives, which is the same for all heads."""
+    """Make up weights of up to twice what even attention gives, which is the same for all heads."""
     table = schema_of("pos_attention").fake(random, {**axes, "tag": list(EVEN)})
     even = table["tag"].map(EVEN)
     return table.assign(even=even, value=2 * even * table["value"])
 
 
 def dependency_alignment(random: np.random.Generator, axes: dict[str, Any]) -> pd.DataFrame:
-    """Fixed rules reach the same beside all heads, and a relation is as frequent in all rows."""
+    """Make up alignment: fixed rules reach the same beside all heads, and a relation is as frequent in all rows."""
     table = schema_of("dependency_alignment").fake(random, {**axes, "relation": ["all", *RELATIONS]})
     rules = 0.4 * table.groupby(["relation", "direction", "statistic"])[RULES].transform("first")
     count = table["relation"].map({"all": sum(RELATIONS.values()), **RELATIONS}).astype("Int64")
@@ -72,7 +72,7 @@ def dependency_alignment(random: np.random.Generator, axes: dict[str, Any]) -> p
 def exemplars(
     random: np.random.Generator, axes: dict[str, Any], *, tokens: tuple[str, ...] = TEXT, top: int = 2
 ) -> pd.DataFrame:
-    """Every exemplar is the same text, its key has the score, and the other tokens share the rest."""
+    """Make up exemplars: each is the same text, its key has the score, and the other tokens share the rest."""
     rows: Rows = []
     special = [token in ("[CLS]", "[SEP]") for token in tokens]
     words = [place for place, is_special in enumerate(special) if not is_special]
@@ -93,7 +93,7 @@ def exemplars(
 
 
 def token_identity(random: np.random.Generator, axes: dict[str, Any]) -> pd.DataFrame:
-    """Three folds of ``input``, one of the rest; a map is tested on its own layer, but for ``transfer``."""
+    """Make up three folds of ``input`` and one of the rest; a map is tested on its own layer, but for ``transfer``."""
     schema = schema_of("token_identity")
     keys = schema.blocks[0].keys
     parts = []
@@ -121,7 +121,7 @@ BOX = {"whisker_low": 0.4, "quartile_1": 0.8, "median": 1.0, "quartile_3": 1.2, 
 def token_mixing(
     random: np.random.Generator, axes: dict[str, Any], *, tokens: tuple[str, ...] = TOKENS, tags: bool = True
 ) -> pd.DataFrame:
-    """Boxes have their numbers in order, and what belongs together sums to 1."""
+    """Make up contributions: boxes have their numbers in order, and what belongs together sums to 1."""
     rows: Rows = []
     layers = len(axes["layer"])
     for layer in axes["layer"]:
@@ -165,7 +165,7 @@ def _neighbours(level: float, layer: int, layers: int) -> Rows:
 
 
 def _positions(layer: int) -> Rows:
-    """Where contributions come from: to any token, and to [CLS]."""
+    """Make up where contributions come from: to any token, and to [CLS]."""
     rows = []
     spread = np.array([1 / (1 + abs(offset)) ** (1.6 - 0.08 * layer) for offset in range(-30, 31)])
     for offset, value in zip(range(-30, 31), spread / spread.sum(), strict=True):

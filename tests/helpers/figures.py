@@ -20,7 +20,7 @@ def stacked(make: Make, analysis: str, *tasks: str, **options: Any) -> pd.DataFr
 
 
 def plots(figure: Figure) -> list[Any]:
-    """Its axes without colour bars."""
+    """List the figure's axes without colour bars."""
     return [axes for axes in figure.axes if axes.get_label() != "<colorbar>"]
 
 
@@ -43,12 +43,12 @@ def can_draw(name: str, table: pd.DataFrame) -> bool:
 
 
 def figures_of(analysis: str) -> list[str]:
-    """The names of an analysis' figures, in the order of its chapter."""
+    """List the names of an analysis' figures, in the order of its chapter."""
     return [drawing.name for chapter in CHAPTERS if chapter.analysis == analysis for drawing in chapter.figures]
 
 
 def both_weights(make: Make, analysis: str, **options: Any) -> pd.DataFrame:
-    """Pretrained and finetuned, as a sweep over checkpoints leaves them."""
+    """Make a table of both pretrained and finetuned weights, as a sweep over checkpoints leaves it."""
     return pd.concat(
         [make(checkpoint=name, seed=len(name), **options)[analysis] for name in ("", "runs/x")], ignore_index=True
     )
@@ -64,7 +64,7 @@ def named(size: int) -> tuple[str, ...]:
 
 
 def assert_runs_are_named(analysis: str, make: Make) -> None:
-    """In every figure of an analysis: pretrained and finetuned weights are told apart in words."""
+    """Assert that every figure of an analysis tells pretrained and finetuned weights apart in words."""
     table = both_weights(make, analysis, layers=1, heads=2)
     for name in figures_of(analysis):
         figure = FIGURES[name](table)
@@ -75,6 +75,6 @@ def assert_runs_are_named(analysis: str, make: Make) -> None:
 
 
 def said_of_runs(figure: Figure) -> str:
-    """All labels, titles and legends."""
+    """List all labels, titles and legends."""
     said = " ".join(axes.get_ylabel() + axes.get_title() for axes in plots(figure))
     return said + " ".join(text.get_text() for legend in figure.legends for text in legend.get_texts())

@@ -14,7 +14,7 @@ def square(rows: pd.DataFrame) -> np.ndarray:
 
 
 def assert_heatmaps_and_averages(name: str, table: pd.DataFrame, rows: pd.DataFrame, top: float) -> None:
-    """Both are the ``rows`` of the table, on one colour scale that ends at ``top``."""
+    """Assert that both show the ``rows`` of the table, on one colour scale that ends at ``top``."""
     figure = FIGURES[name](table)
     drawn = meshes(figure)
     assert len(drawn) == 2
@@ -30,7 +30,7 @@ def assert_heatmaps_and_averages(name: str, table: pd.DataFrame, rows: pd.DataFr
 
 
 def assert_averages_stand_at_their_layers(name: str, table: pd.DataFrame) -> None:
-    """Of a pretrained and a finetuned model with six layers."""
+    """Assert that averages stand beside their layers, for a pretrained and a finetuned model with six layers."""
     lines = np.array(plots(FIGURES[name](table))).reshape(2, 3)
     for line in lines:
         heights = {(round(axes.get_position().y0, 3), round(axes.get_position().y1, 3)) for axes in line}

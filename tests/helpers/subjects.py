@@ -1,4 +1,4 @@
-"""A tiny model with real texts: heads of width 8 and texts of 15 and more tokens, so that every null space is non-trivial."""
+"""A tiny model with real texts: heads of width 8, texts of 15 and more tokens, so every null space is non-trivial."""
 
 from pathlib import Path
 from typing import Any
@@ -7,9 +7,10 @@ from helpers.paths import CONF
 
 
 class StubTagger:
-    """Parts of speech by the length of the word, each word depends on the one before: not English, but it can be told by hand."""
+    """A tagger that goes by the length of words, each depending on the one before: not English, but checked by hand."""
 
-    name, version = "stub", "1"
+    name = "stub"
+    version = "1"
     tags = ("NOUN", "PRON", "VERB", "ADJ")
 
     def tag(self, texts):
@@ -35,7 +36,7 @@ class StubTagger:
 def build_subject(
     cache: Path, *, batch_size: int = 4, padding: str = "longest", examples: int = 9, **changes: Any
 ) -> Any:
-    """A finetuned and a pretrained tiny model on the first examples of a sample task."""
+    """Make a finetuned and a pretrained tiny model on the first examples of a sample task."""
     import torch
     from hydra import compose, initialize_config_dir
     from hydra.utils import instantiate
@@ -75,7 +76,7 @@ def build_subject(
 
 
 def join_two(rank: int, folder: str, tokens: str = "tokens") -> Any:
-    """For a spawned process: one of two that share the work; its subject, whose cache is ``folder``/``tokens``."""
+    """Join a group of two spawned processes that share the work; return a subject cached in ``folder``/``tokens``."""
     import os
 
     import torch
@@ -90,7 +91,7 @@ def join_two(rank: int, folder: str, tokens: str = "tokens") -> Any:
 def make_context(
     *, layers: int = 2, heads: int = 2, width: int = 8, max_length: int = 16, examples: int = 1, **more: Any
 ) -> Any:
-    """A context without a model behind it; what only the split knows goes where it belongs."""
+    """Make a context without a model behind it; facts of the split go into its ``split``."""
     from effective_attention.analyses.common.base import Context, SplitFacts
 
     of_split = {name: more.pop(name) for name in ("lengths", "token_ids", "texts", "relations") if name in more}

@@ -122,7 +122,8 @@ class _Trap:
 
 
 def test_a_checkpoint_cannot_run_code(mrpc: Any, tmp_path: Path) -> None:
-    path, sprung = tmp_path / "trap.ckpt", tmp_path / "sprung"
+    path = tmp_path / "trap.ckpt"
+    sprung = tmp_path / "sprung"
     torch.save({CHECKPOINT_KEY: {}, "state_dict": {}, "more": _Trap(sprung)}, path)
     with pytest.raises(UserError, match="cannot be read"):
         read_checkpoint(path, mrpc)

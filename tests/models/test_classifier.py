@@ -36,7 +36,7 @@ TRUTH = torch.tensor([1.0, 2.0, 3.0, 5.0])
 
 
 def loader(inputs: Tensor, labels: Tensor) -> list[dict[str, Tensor]]:
-    """Two unequal batches: a mean of batch means would be wrong."""
+    """Make two unequal batches: a mean of batch means would be wrong."""
     index = torch.arange(len(labels))
     parts = [part for part in (slice(0, 3), slice(3, 4)) if len(index[part])]
     return [{"input_ids": inputs[part], "labels": labels[part], "index": index[part]} for part in parts]
@@ -69,7 +69,12 @@ def trainer(tmp_path: Path, **options: Any) -> pl.Trainer:
 @pytest.fixture
 def echo(make_task: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> Callable[..., SequenceClassifier]:
     monkeypatch.setattr(classifier_module, "use_attention", lambda model, kind: nullcontext())  # it has none to swap
-    return lambda task, *rest, **options: SequenceClassifier(Echo(), make_task(task), *rest, **options)  # type: ignore[arg-type]
+    return lambda task, *rest, **options: SequenceClassifier(
+        Echo(),  # type: ignore[arg-type]
+        make_task(task),
+        *rest,
+        **options,
+    )
 
 
 def test_cross_entropy_by_hand(echo: Callable[..., SequenceClassifier]) -> None:
@@ -116,7 +121,8 @@ def test_regression_metrics_by_hand(echo: Callable[..., SequenceClassifier], tmp
 
 
 def test_a_second_test_starts_from_nothing(echo: Callable[..., SequenceClassifier], tmp_path: Path) -> None:
-    model, run = echo("mrpc"), trainer(tmp_path)
+    model = echo("mrpc")
+    run = trainer(tmp_path)
     run.test(model, datamodule=ListData(LOGITS, 1 - LABELS), verbose=False)
     (metrics,) = run.test(model, datamodule=ListData(LOGITS[:2], LABELS[:2]), verbose=False)
     assert metrics["test/standard/accuracy"] == 1.0
@@ -126,7 +132,7 @@ def test_a_second_test_starts_from_nothing(echo: Callable[..., SequenceClassifie
 def test_only_the_timed_part_is_timed(
     echo: Callable[..., SequenceClassifier], tmp_path: Path, monkeypatch: Any
 ) -> None:
-    """The clock is read when the test starts, after the warm-up, and when it ends."""
+    """Check that the clock is read when the test starts, after the warm-up, and when it ends."""
     events: list[str] = []
     model = echo("mrpc")
     monkeypatch.setattr(model, "_clock", lambda: (events.append("clock"), float(len(events)))[1])
@@ -153,7 +159,8 @@ class Rates(pl.Callback):
 def test_learning_rate_changes_with_every_step(
     warmup: float, expected: list[float], echo: Callable[..., SequenceClassifier], tmp_path: Path
 ) -> None:
-    model, rates = echo("mrpc", partial(torch.optim.AdamW, lr=6.0), warmup=warmup), Rates()
+    model = echo("mrpc", partial(torch.optim.AdamW, lr=6.0), warmup=warmup)
+    rates = Rates()
     run = trainer(tmp_path, max_epochs=3, callbacks=[rates])
     run.fit(model, datamodule=ListData(LOGITS, LABELS))
     assert rates.rates == pytest.approx(expected)
@@ -175,7 +182,9 @@ def test_dropout_is_active_in_training_and_not_in_testing(make_task: Callable[[s
         lambda module, _: modes[stage[0]].add(all(m.training for m in module.modules()))
     )
     ids = torch.randint(1000, 2000, (4, 6))
-    data, run, stage = ListData(ids, LABELS), trainer(tmp_path, max_epochs=1, limit_val_batches=0), ["fit"]
+    data = ListData(ids, LABELS)
+    run = trainer(tmp_path, max_epochs=1, limit_val_batches=0)
+    stage = ["fit"]
     run.fit(classifier, datamodule=data)
     stage[0] = "test"
     run.test(classifier, datamodule=data, verbose=False)

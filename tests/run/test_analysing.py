@@ -20,7 +20,7 @@ COMMON = ["task", "model", "data", "split", "checkpoint", "examples"]
 
 @pytest.fixture(scope="module")
 def evaluated(trained: Any, composer: Compose, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One ``evaluate`` of the trained run with every analysis of the paper."""
+    """Run ``evaluate`` once on the trained run, with every analysis of the paper."""
     few = ["analysis.head_ablation.limit=4", "analysis.patterns.maps=60", "analysis.null_space.padded_examples=4"]
     cfg = composer(
         "evaluate", tmp_path_factory.mktemp("evaluated"), f"checkpoint={trained.folder}", "analysis=paper", *few
@@ -88,7 +88,7 @@ def test_timing_is_what_was_measured(evaluated: Path) -> None:
 
 
 def test_the_pretrained_start_is_the_one_the_model_had(trained: Any, compose: Compose) -> None:
-    """A tiny encoder is random, so only the seed can bring it back."""
+    """Check that the seed brings back the start of a tiny encoder, which is random."""
     from effective_attention.run.setup import prepare
 
     run = prepare(compose("evaluate", f"checkpoint={trained.folder}"), str(trained.folder))
@@ -125,7 +125,7 @@ def test_a_text_of_the_users(trained: Any, compose: Compose, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("name", ["attention_graph", "alternative_attention", "token_mixing"])
 def test_an_analysis_of_the_users_text_alone(trained: Any, compose: Compose, tmp_path: Path, name: str) -> None:
-    """The split is not read, and what cannot be drawn without it is left out."""
+    """Check that the split is not read, and what cannot be drawn without it is left out."""
     evaluate(compose("evaluate", f"checkpoint={trained.folder}", f"analysis={name}", quoted("text=Well, a cat sat.")))
     folder = tmp_path / "run"
     assert len(pd.read_parquet(folder / "tables" / f"{name}.parquet")) > 0

@@ -34,7 +34,7 @@ class Ended:
     err: str
 
     def refused(self) -> str:
-        """The one line, after checking that it is one."""
+        """Return the error line, after checking that it is the only one."""
         assert self.code == BAD_INPUT == 2, self.err
         (line,) = self.err.splitlines()
         assert line.startswith("error: ")
@@ -44,21 +44,23 @@ class Ended:
 
 @pytest.fixture
 def logging_restored() -> Iterator[None]:
-    """Hydra sets the root logger up, with a file in the run directory."""
+    """Restore the root logger, which Hydra sets up with a file in the run directory."""
     root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
+    handlers = root.handlers[:]
+    level = root.level
     yield
     for handler in root.handlers:
         if handler not in handlers:
             handler.close()
-    root.handlers[:], root.level = handlers, level
+    root.handlers[:] = handlers
+    root.level = level
 
 
 @pytest.fixture
 def run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], logging_restored: None
 ) -> Callable[..., Ended]:
-    """``run("train", *overrides)``: the script in this process, in ``tmp_path / "run"``."""
+    """Return ``run("train", *overrides)``, which runs the script in this process, in ``tmp_path / "run"``."""
 
     def go(name: str, *overrides: str, small: bool = True) -> Ended:
         places = [f"hydra.run.dir={tmp_path / 'runs' / 'run'}", f"data.token_cache={tmp_path / 'tokens'}"]
@@ -135,7 +137,7 @@ def test_checkpoint_of_another_task(run: Run, trained: Any) -> None:
 
 
 def test_real_processes(tmp_path: Path) -> None:
-    """The same from outside, where libraries write to stderr while they are imported."""
+    """Check the same from outside, where libraries write to stderr while they are imported."""
     (tmp_path / "it.ckpt").write_bytes(b"nonsense")
     for name, override in (("train", "task=nonsense"), ("evaluate", f"checkpoint={tmp_path / 'it.ckpt'}")):
         words = [sys.executable, f"{name}.py", override, "model=tiny", f"hydra.run.dir={tmp_path / 'runs' / 'run'}"]
@@ -150,7 +152,7 @@ def test_real_processes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("place", ["file/run", "file"])
 def test_run_folder_that_cannot_be_made(place: str, run: Run, tmp_path: Path) -> None:
-    """As root no permission stops a write; a regular file in the way does."""
+    """Check a regular file in the way of the folder, as no permission stops root from writing."""
     (tmp_path / "file").write_text("earlier")
     line = run("train", f"hydra.run.dir={tmp_path / place}").refused()
     assert f"cannot read or write {tmp_path / 'file'}" in line
@@ -159,7 +161,7 @@ def test_run_folder_that_cannot_be_made(place: str, run: Run, tmp_path: Path) ->
 
 
 def _fill_disk(monkeypatch: pytest.MonkeyPatch, target: str) -> None:
-    """Half of what is written to ``target`` fits."""
+    """Let only half of what is written to ``target`` fit."""
     real = os.fdopen
 
     def fdopen(handle: int, *rest: Any, **options: Any) -> Any:

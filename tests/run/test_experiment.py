@@ -26,7 +26,7 @@ Compose = Callable[..., Any]
 
 
 def scores(metrics: dict[str, Any]) -> dict[str, Any]:
-    """What must repeat: everything but the clock and where the run was told to begin."""
+    """Return what must repeat: everything but the clock and where the run was told to begin."""
     return {name: value for name, value in metrics.items() if "second" not in name and name != "run/checkpoint"}
 
 
@@ -145,7 +145,8 @@ def test_over_long_texts_are_cut_counted_and_reported(compose: Compose, capsys: 
     metrics = train(compose("train", "data.max_length=40", "attention=standard"))
     assert 0 < metrics["data/train/truncated"] <= 32
     assert metrics["data/train/max_length"] == 40
-    cut = f"cut at 40 tokens: {metrics['data/validation/truncated']} validation, {metrics['data/train/truncated']} train examples"
+    counts = (metrics["data/validation/truncated"], metrics["data/train/truncated"])
+    cut = f"cut at 40 tokens: {counts[0]} validation, {counts[1]} train examples"
     assert cut in capsys.readouterr().out
 
 
@@ -223,7 +224,7 @@ def test_deterministic_mode(compose: Compose, monkeypatch: pytest.MonkeyPatch, d
 
 
 def without_dropout(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A resumed run draws other dropout masks; without dropout it must be the uninterrupted run exactly."""
+    """Switch dropout off: a resumed run draws other masks, and must else be the uninterrupted run exactly."""
     real = TinyEncoder.classifier
 
     def classifier(self: TinyEncoder, num_outputs: int) -> Any:
@@ -246,7 +247,7 @@ def no_dropout(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Watch:
-    """Records the examples of every training batch; raises at a chosen place."""
+    """A callback that records the examples of every training batch, and raises at a chosen place."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.batches: list[list[int]] = []
@@ -329,7 +330,8 @@ def test_ctrl_c_leaves_a_checkpoint_from_which_the_run_goes_on(
     assert f"stopped at step {steps}; go on with resume=" in caplog.text
     assert torch.load(tmp_path / "run" / "checkpoints" / "last.ckpt", weights_only=True)["global_step"] == steps
 
-    done, watch.batches = watch.batches[:steps], []
+    done = watch.batches[:steps]
+    watch.batches = []
     resumed = train(compose("train", *TWO, f"run_dir={tmp_path / 'resumed'}", f"resume={tmp_path / 'run'}"))
     assert done + watch.batches == whole.batches, "every batch once, in the order of the run that was not interrupted"
     last = torch.load(tmp_path / "resumed" / "checkpoints" / "last.ckpt", weights_only=True)
@@ -356,7 +358,8 @@ def test_resume_a_finished_run_as_it_is(trained: Any, compose: Compose, watch: W
 
 
 def test_an_error_in_training_keeps_what_was_learnt(compose: Compose, tmp_path: Path, watch: Watch) -> None:
-    watch.stop_at, watch.error = ("training_step", 3), ZeroDivisionError
+    watch.stop_at = ("training_step", 3)
+    watch.error = ZeroDivisionError
     with pytest.raises(ZeroDivisionError):
         train(compose("train"))
     assert torch.load(tmp_path / "run/checkpoints/last.ckpt", weights_only=True)["global_step"] == 2
@@ -420,7 +423,11 @@ def test_evaluate_without_a_checkpoint_warns(compose: Compose, caplog: pytest.Lo
         ("train", ["seed=null"], "seed must be a whole number from 0"),
         ("train", ["attention.kinds=[]"], r"attention\.kinds=\[\]"),
         ("train", ["attention.repeats=0"], r"attention\.repeats=0"),
-        ("train", ["attention.kinds=[standard,special]"], "attention 'special': attention must be one of standard, eff"),
+        (
+            "train",
+            ["attention.kinds=[standard,special]"],
+            "attention 'special': attention must be one of standard, eff",
+        ),
         ("train", ["data.batch_size=many"], r"data\.batch_size must be a whole number"),
         ("train", ["data.max_length=1000"], r"add data\.max_length=512"),
         ("train", ["data.limit_train=0"], r"data\.limit_train"),

@@ -52,7 +52,8 @@ class RunFile:
     @staticmethod
     def _contents(data: bytes) -> Iterator[bytes]:
         assert data[:4] == b":W&B"
-        position, content = 7, b""
+        position = 7
+        content = b""
         while position < len(data):
             left = 32768 - position % 32768
             if left < 7:  # no room for a header: the block ends here
@@ -127,7 +128,7 @@ def test_an_offline_run_holds_everything(compose: Callable[..., Any], tmp_path: 
 
 
 def test_an_offline_run_holds_what_was_found(compose: Callable[..., Any], tmp_path: Path, caplog: Any) -> None:
-    """Scalars after every validation and at the end, tables, figures, and the report as an artifact."""
+    """Check for scalars after every validation and at the end, tables, figures, and the report as an artifact."""
     analyses = ["analysis=[token_types,finetuning_shift]", "drift.examples=4", "trainer.max_epochs=2"]
     metrics = train(compose("train", "logger=wandb", *analyses))
     found = RunFile(tmp_path / "run")
@@ -185,13 +186,15 @@ def test_csv_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class FakeInit:
-    """Stands in for ``wandb.init``: notes how it was called, fails in the modes it is told to."""
+    """A stand-in for ``wandb.init`` that notes how it was called, and fails in the modes it is told to."""
 
     def __init__(
         self, monkeypatch: pytest.MonkeyPatch, *, fails: tuple[str, ...] = (), logged_in: bool | Exception = False
     ) -> None:
         self.calls: list[dict[str, Any]] = []
-        self.fails, self.real, self.logged_in = fails, wandb.init, logged_in
+        self.fails = fails
+        self.real = wandb.init
+        self.logged_in = logged_in
         monkeypatch.setattr(wandb, "init", self)
         monkeypatch.setattr(wandb, "login", self.login)
 

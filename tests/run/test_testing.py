@@ -62,7 +62,7 @@ def test_effective_attention_predicts_what_standard_attention_does(setting: Call
 
 
 def test_difference_is_that_of_the_logits(setting: Callable[..., Setting]) -> None:
-    """Against logits computed here, one example at a time and unpadded where that is allowed."""
+    """Compare with logits computed here, one example at a time and unpadded where that is allowed."""
     trainer, classifier, data = setting()
     metrics = compare((trainer, classifier, data), ("standard", "padded"))
     classifier.eval()
@@ -134,7 +134,7 @@ def test_repeats_are_interleaved_and_medians_reported(setting: Callable[..., Set
     order: list[str] = []
 
     def clock() -> float:
-        """A start reads 0, an end the seconds that this attention takes this time."""
+        """Read 0 at a start, and at an end the seconds that this attention takes this time."""
         ends = clock.calls % 2 == 1  # type: ignore[attr-defined]
         clock.calls += 1  # type: ignore[attr-defined]
         if ends:

@@ -1,4 +1,4 @@
-"""``evaluate`` on a treebank, with the pretrained encoder or a checkpoint of another task; ``train`` has nothing to learn."""
+"""``evaluate`` on a treebank, with the pretrained encoder or a checkpoint of another task; ``train`` refuses it."""
 
 import json
 from collections.abc import Callable
@@ -136,7 +136,7 @@ def test_there_is_nothing_to_learn(data: str, compose: Compose, options: list[st
 @pytest.mark.parametrize("data", ["sample", "hub"])
 def test_it_is_neither_embedded_nor_on_the_hub(data: str, compose: Compose, tmp_path: Path) -> None:
     with pytest.raises(
-        UserError, match=f"^data={data}: task treebank is not to be had there; add data=local data.dir=<folder>$"
+        UserError, match=f"^data={data}: task treebank is not available there; add data=local data.dir=<folder>$"
     ):
         evaluate(compose("evaluate", "task=treebank", f"data={data}"))
     assert not (tmp_path / "run").exists()

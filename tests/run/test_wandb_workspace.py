@@ -21,7 +21,7 @@ def strings(value):
 
 @pytest.fixture
 def definition():
-    """As it would be sent to the server."""
+    """Return the workspace as it would be sent to the server."""
     return workspace("somebody", "some-project")._to_model().model_dump()
 
 
@@ -37,7 +37,7 @@ def test_sections_and_place(definition):
 
 
 def test_scores_are_metrics_of_some_task(definition):
-    """No panel asks for a name that no task has."""
+    """Check that no panel asks for a name that no task has."""
     known = {name for path in (CONF / "task").glob("*.yaml") for name in (OmegaConf.load(path).metrics or {})}
     asked = {text.split("/")[2] for text in strings(definition) if text.startswith("test/")}
     costs = {"seconds", "seconds_ratio", "max_logit_difference"}
@@ -45,7 +45,7 @@ def test_scores_are_metrics_of_some_task(definition):
 
 
 def test_every_panel_shows_what_an_offline_run_logs(definition, offline):
-    """Costs, followed numbers and figures of the panels against what a real run, offline, has logged."""
+    """Compare costs, followed numbers and figures of the panels with what a real run, offline, has logged."""
     named = strings(definition)
     logged = set(offline.metrics)
     assert {text for text in named if text.startswith("test/") and text.endswith(("seconds", "ratio"))} <= logged
@@ -66,7 +66,7 @@ def test_every_figure_of_every_chapter_has_a_panel(definition):
 
 @pytest.fixture(scope="module")
 def offline(composer, trained, tmp_path_factory):
-    """What one evaluation with the analyses that are followed sends to W&B, where there is no server."""
+    """Run one evaluation with the analyses that are followed; return what it sends to W&B, without a server."""
     from effective_attention.run import loggers
     from effective_attention.run.experiment import evaluate
 

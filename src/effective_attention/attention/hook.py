@@ -61,12 +61,15 @@ class AttentionCall:
         return weights, self.for_each_head(self.value, weights)
 
     def for_each_head(self, part: Tensor, weights: Tensor) -> Tensor:
-        """Repeat keys or values for every query head, where grouped queries share them; contiguous, as products want."""
+        """Repeat keys or values for every query head, where grouped queries share them.
+
+        The result is contiguous, as products want it.
+        """
         groups = weights.shape[1] // part.shape[1]
         return part.contiguous() if groups == 1 else part.repeat_interleave(groups, dim=1)
 
     def visible(self, weights: Tensor) -> Bool[Tensor, "batch heads query key"] | None:
-        """Return what the mask lets each query see; None: everything."""
+        """Return what the mask lets each query see; None if that is everything."""
         return visible_keys(self.mask, weights)
 
 
@@ -75,21 +78,21 @@ Handler = Callable[[AttentionCall], AttentionOutput]
 
 @runtime_checkable
 class Counts(Protocol):
-    """Whatever counts calls."""
+    """Any object that counts calls."""
 
     calls: int
 
 
 @dataclass
 class Calls:
-    """How many calls a hook has seen; those of an inner hook of the same layers count too."""
+    """A count of the calls a hook has seen; those of an inner hook of the same layers count too."""
 
     calls: int = 0
 
 
 @dataclass(frozen=True, eq=False)
 class Hook:
-    """A handler in force, and who counts its calls."""
+    """A handler in use, and the object that counts its calls."""
 
     handler: Handler
     counter: Counts
@@ -102,7 +105,7 @@ _HOOKS: WeakKeyDictionary[nn.Module, list[Hook]] = WeakKeyDictionary()
 def hooked_attention(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **options: Any
 ) -> AttentionOutput:
-    """Hand a layer's call to the innermost hook; without one it is the model's own eager attention."""
+    """Hand a layer's call to the innermost hook; without one, run the model's own eager attention."""
     hooks = _HOOKS.get(module, [])
     number = hooks[-1].counter.calls if hooks else 0
     call = AttentionCall(module, query, key, value, attention_mask, options, number)
@@ -149,7 +152,7 @@ def attention_hook(
 
 @contextmanager
 def attention_function(model: PreTrainedModel, name: str) -> Iterator[None]:
-    """Let ``model`` call the attention function registered as ``name``; its own again on the way out."""
+    """Let ``model`` call the attention function registered as ``name`` inside the block; restore its own after it."""
     before = [(config, config._attn_implementation) for config in _configs(model)]
     try:
         model.set_attn_implementation(name)
@@ -161,7 +164,7 @@ def attention_function(model: PreTrainedModel, name: str) -> Iterator[None]:
 
 @contextmanager
 def evaluation_mode(model: nn.Module, wanted: bool = True) -> Iterator[None]:
-    """Switch dropout off; every part is put back into the mode it was in. Without ``wanted`` nothing is switched."""
+    """Switch dropout off inside the block and restore every part's mode after it; do nothing unless ``wanted``."""
     modes = {module: module.training for module in model.modules()} if wanted else {}
     if wanted:
         model.eval()
@@ -173,21 +176,21 @@ def evaluation_mode(model: nn.Module, wanted: bool = True) -> Iterator[None]:
 
 
 def check_interface(model: PreTrainedModel) -> None:
-    """Refuse now a model whose attention cannot be reached.
+    """Refuse a model whose attention cannot be reached.
 
     Raises:
         TypeError: It is no transformers model.
         ValueError: It does not use the ``AttentionInterface``.
     """
     if not isinstance(model, PreTrainedModel):
-        raise TypeError(f"swapping or tracing attention wants a transformers model, got {type(model).__name__}")
+        raise TypeError(f"swapping or tracing attention needs a transformers model, got {type(model).__name__}")
     for part in model.modules():
         if isinstance(part, PreTrainedModel) and not part._can_set_attn_implementation():
             raise ValueError(unsupported(type(part).__name__))
 
 
 def unsupported(name: str) -> str:
-    """Say, in one line, that a model's attention cannot be reached."""
+    """Return the error message, in one line, of a model whose attention cannot be reached."""
     return (
         f"{name} does not call its attention through transformers' AttentionInterface, so it cannot be swapped; "
         f"choose a model that does (BERT, RoBERTa, DistilBERT, ELECTRA, GPT-2, Llama ...)"
@@ -204,12 +207,15 @@ def eager_function(module: nn.Module) -> Callable[..., AttentionOutput]:
 
 
 def head_outputs(weights: Tensor, value: Tensor) -> Float[Tensor, "batch query head d_value"]:
-    """Return what each head brings to each token, as transformers wants it back."""
+    """Return what each head contributes to each token, in the layout that transformers expects."""
     return (weights @ value).transpose(1, 2).contiguous()
 
 
 def visible_keys(attention_mask: Tensor | None, weights: Tensor) -> Bool[Tensor, "batch heads query key"] | None:
-    """Read what an additive mask lets each query see; a query that sees nothing has uniform weights, so it sees all."""
+    """Read which keys an additive mask lets each query see.
+
+    A query that sees none has uniform weights, so it sees all.
+    """
     if attention_mask is None:
         return None
     visible = attention_mask[..., : weights.shape[-1]]
@@ -231,7 +237,10 @@ def _configs(model: PreTrainedModel) -> list[Any]:
 
 
 def _fail_if_never_called(model: PreTrainedModel, counter: Counts) -> list[Any]:
-    """Make a forward pass in which no layer called our function fail: some models say they use the interface, and don't."""
+    """Make a forward pass fail in which no layer called our function.
+
+    Some models say they use the interface, and don't.
+    """
     counts: list[int] = []
 
     def enter(_module: nn.Module, _inputs: Any) -> None:

@@ -1,4 +1,4 @@
-"""What happened while an attention was swapped in."""
+"""A record of what happened while a model ran with another attention."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from effective_attention.attention.hook import AttentionCall
 
 @dataclass
 class AttentionSwap:
-    """What happened while an attention was swapped in.
+    """What happened while a model ran with another attention.
 
     Attributes:
         kind: The attention in force; empty: it was chosen by ``attn_implementation``, and nobody reads the record.
@@ -44,7 +44,7 @@ class AttentionSwap:
         return self._sum / self.heads if self.heads else 0.0
 
     def __add__(self, other: AttentionSwap) -> AttentionSwap:
-        """Join what two processes saw."""
+        """Add up what two processes saw."""
         return AttentionSwap(
             self.kind,
             calls=self.calls + other.calls,
@@ -55,17 +55,17 @@ class AttentionSwap:
         )
 
     def add_nullity(self, nullity: Int[Tensor, "batch head"]) -> None:
-        """Count heads, and those with a null space."""
+        """Count heads, and how many of them have a null space."""
         self.heads += nullity.numel()
         self.nontrivial += int((nullity > 0).sum())
 
     def add_change(self, change: Float[Tensor, "batch head"]) -> None:
-        """Keep how much each head's output changed."""
+        """Record how much each head's output changed."""
         self.output_change = max(self.output_change, float(change.max()))
         self._sum += float(change.sum())
 
     def visible(self, call: AttentionCall, weights: Tensor) -> Bool[Tensor, "batch heads queries key"] | None:
-        """Read the mask as ``split`` wants it, once for all the layers that are handed the same one."""
+        """Read the mask as ``split`` wants it, once for all layers that are given the same mask."""
         if call.mask is None:
             return None
         if self._mask is None or self._mask[0] is not call.mask:

@@ -17,11 +17,11 @@ ChangeWeights = Callable[[AttentionCall, Tensor], Tensor]
 
 @torch.no_grad()
 def logits_with(model: PreTrainedModel, inputs: Mapping[str, Tensor], change: ChangeWeights) -> Tensor:
-    """Return what the model answers when ``change`` has the last word on each layer's weights.
+    """Return the model's answer when ``change`` may replace each layer's weights.
 
     Args:
         model: One whose attention goes through the ``AttentionInterface``, as a traced one's does.
-        inputs: Of the model; ``labels`` and ``index`` are not handed on.
+        inputs: The model's inputs; ``labels`` and ``index`` are not handed on.
         change: From a layer's call (its ``number`` is the layer's) and the model's own weights to those that count.
     """
 
@@ -42,13 +42,13 @@ def replaced_logits(
     weights: Float[Tensor, "layer head query key"],
     replaced: Bool[Tensor, "layer head"],
 ) -> Tensor:
-    """Return what the model answers with given weights in the chosen heads.
+    """Return the model's answer with given weights in the chosen heads.
 
     Args:
-        model: As for ``logits_with``.
-        inputs: Of the model; every example gets the same weights.
+        model: Any model that ``logits_with`` takes.
+        inputs: The model's inputs; every example gets the same weights.
         weights: What to put in; what stands in heads that are not replaced does not matter.
-        replaced: Which heads.
+        replaced: The heads to replace.
     """
 
     def put_in(call: AttentionCall, own: Tensor) -> Tensor:

@@ -36,11 +36,14 @@ class Call:
 
 @contextmanager
 def watching(model: PreTrainedModel) -> Iterator[list[Call]]:
-    """List the attention calls of ``model``, in evaluation mode, as they happen; mode and attention are restored."""
+    """Switch ``model`` to evaluation mode inside the block, and list its attention calls as they happen.
+
+    Mode and attention are restored after it.
+    """
     calls: list[Call] = []
 
     def watch(call: AttentionCall) -> AttentionOutput:
-        """Take the product here, so that the recorded weights are those the model really uses."""
+        """Compute the layer's output here, so that the recorded weights are those the model really uses."""
         weights, values = call.weights_and_values()
         output = head_outputs(weights, values)
         calls.append(Call(weights, output))
@@ -51,7 +54,7 @@ def watching(model: PreTrainedModel) -> Iterator[list[Call]]:
 
 
 def check_watched(trace: Trace, calls: list[Call]) -> None:
-    """Every layer of the trace must have been seen again, no more and no fewer."""
+    """Refuse a second run that did not see each layer of the trace exactly once."""
     name = type(trace.model).__name__
     if not calls:
         raise ValueError(unsupported(name))
@@ -63,11 +66,17 @@ def check_watched(trace: Trace, calls: list[Call]) -> None:
 
 @contextmanager
 def autograd_on() -> Iterator[None]:
-    """Whatever the caller switched off; a trainer that tests may have switched on inference mode, which is stronger."""
+    """Switch autograd on, whatever the caller switched off.
+
+    A trainer that tests may have switched on inference mode, which is stronger.
+    """
     with torch.inference_mode(False), torch.enable_grad():
         yield
 
 
 def model_inputs(trace: Trace) -> dict[str, Tensor]:
-    """What the model was given, without what only we know. Autograd cannot save tensors of inference mode: those are copied."""
+    """Return what the model was given, without what only we know.
+
+    Autograd cannot save tensors of inference mode: those are copied.
+    """
     return {name: value.clone() if value.is_inference() else value for name, value in for_model(trace.inputs).items()}

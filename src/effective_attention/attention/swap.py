@@ -40,6 +40,6 @@ def use_attention(model: PreTrainedModel, kind: str) -> Iterator[AttentionSwap]:
 
 
 def check_swappable(model: PreTrainedModel, kind: str) -> None:
-    """Raise now what ``use_attention`` would raise later."""
+    """Refuse at once what ``use_attention`` would refuse later."""
     variant_to_run(kind)
     check_interface(model)

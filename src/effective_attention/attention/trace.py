@@ -50,7 +50,7 @@ class Layer:
 
     @cached_property
     def exact(self) -> Decomposition:
-        """The split with padding removed before."""
+        """Split the attention into effective and null part, with padding removed before."""
         return decompose(self.attention, self.value, self.visible)
 
     @cached_property
@@ -76,7 +76,7 @@ class Layer:
 
 @dataclass(frozen=True, eq=False)
 class _CutLayer(Layer):
-    """One example of a layer; its parts are cut out of the whole layer's, which are split once for all examples.
+    """One example of a layer; its parts are cut out of those of the whole layer, which is split once for all examples.
 
     Attributes:
         whole: The layer of the batch.
@@ -93,7 +93,8 @@ class _CutLayer(Layer):
         if visible is not None:
             visible = visible.expand(len(layer.attention), *visible.shape[1:])[row : row + 1][..., places]
             visible = visible if visible.shape[2] == 1 else visible[:, :, places]
-        own, keys = slice(row, row + 1), {name: getattr(layer, name) for name in ("query", "key")}
+        own = slice(row, row + 1)
+        keys = {name: getattr(layer, name) for name in ("query", "key")}
         return cls(
             layer.attention[own][:, :, places][..., places],
             layer.value[own][:, :, places],
@@ -107,7 +108,7 @@ class _CutLayer(Layer):
 
     @cached_property
     def exact(self) -> Decomposition:
-        """Cut the split of the whole layer."""
+        """Cut the example out of the whole layer's split."""
         return self.whole.exact.example(*self.place)  # type: ignore[union-attr, misc]
 
     @cached_property
@@ -120,9 +121,9 @@ class Trace:
     """A batch and what the model did with it.
 
     Attributes:
-        model: Who did it.
+        model: The model.
         inputs: What the model was given, and ``labels`` and ``index`` (the examples' places in the split) where known.
-        layers: From the first to the last.
+        layers: The attention of each layer, from the first to the last.
         hidden: Embeddings, then the output of each layer.
         logits: What the model answered.
         tokens: Facts about each token, each (batch, key), -1 on padding; see ``analyses.tokens``.
@@ -139,7 +140,7 @@ class Trace:
 
     @cached_property
     def mask(self) -> Bool[Tensor, "batch key"]:
-        """True on real tokens."""
+        """Return a mask that is True on real tokens."""
         mask = self.inputs.get("attention_mask")
         return torch.ones_like(self.inputs["input_ids"], dtype=torch.bool) if mask is None else mask.bool()
 
@@ -149,12 +150,12 @@ class Trace:
 
     @cached_property
     def reference(self) -> Trace | None:
-        """The same batch in the pretrained model this one started from; None where there is none."""
+        """Trace the same batch in the pretrained model this one started from; None where there is none."""
         make = self.more.get("reference")
         return None if make is None else make()
 
     def example(self, row: int) -> Trace:
-        """Cut one example out of the batch, without its padding; what has been split is cut too, not split again."""
+        """Cut one example out of the batch, without its padding; parts already split are cut too, not split again."""
         places = self.mask[row].nonzero()[:, 0]
         if len(self.mask) == 1 and len(places) == self.mask.shape[1]:
             return self
@@ -174,7 +175,7 @@ class Trace:
         )
 
     def at_full_length(self, chosen: Bool[Tensor, batch]) -> Trace:
-        """Some of the examples again, padded to the maximum length: what the published protocol is defined on."""
+        """Trace the chosen examples again, padded to the maximum length: what the published protocol is defined on."""
         return self.more["full_length"](chosen)
 
 
@@ -213,7 +214,7 @@ def trace(
 
 
 def one_text(trace: Trace, row: int) -> dict[str, Tensor]:
-    """Return the inputs of one text of a batch without its companions and its padding, as a batch of one."""
+    """Return the inputs of one text of a batch, without the other texts and padding, as a batch of one."""
     real = trace.mask[row]
     inputs = {name: value[row : row + 1] for name, value in for_model(trace.inputs).items()}
     inputs = {name: value[:, real] if value.shape[1:2] == real.shape else value for name, value in inputs.items()}
@@ -221,12 +222,12 @@ def one_text(trace: Trace, row: int) -> dict[str, Tensor]:
 
 
 def for_model(inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """A batch without what only we know of it."""
+    """Return a batch without labels and indices, which the model does not take."""
     return {name: value for name, value in inputs.items() if name not in ("labels", "index")}
 
 
 def _layer_of(call: AttentionCall, weights: Tensor, reading: Reading) -> Layer:
-    """Keep what a layer's call tells of it."""
+    """Record what a layer's call tells of the layer."""
     return Layer(
         weights.detach(),
         call.for_each_head(call.value, weights).detach(),

@@ -27,7 +27,7 @@ def standard_attention(call: AttentionCall, _record: AttentionSwap) -> Attention
 
 
 def effective_attention(call: AttentionCall, record: AttentionSwap) -> AttentionOutput:
-    """Leave the null part out: the same output up to rounding, really computed as ``A_effective V``."""
+    """Compute ``A_effective V``, without the null part; the output is the model's own up to rounding."""
     weights, value = call.weights_and_values()
     visible = record.visible(call, weights)
     # Softmax has made hidden weights exactly 0. Where no graph is made, nobody needs the weights any more.
@@ -38,7 +38,10 @@ def effective_attention(call: AttentionCall, record: AttentionSwap) -> Attention
 
 
 def padded_attention(call: AttentionCall, record: AttentionSwap) -> AttentionOutput:
-    """Follow the published protocol: null space with padding inside, padding columns zeroed after. Changes the output."""
+    """Follow the published protocol, which changes the output.
+
+    The null space is found with padding inside, and padding columns are set to zero afterwards.
+    """
     weights, value = call.weights_and_values()
     visible = record.visible(call, weights)
     parts = split(weights, value, visible, reading="padded")
@@ -48,7 +51,10 @@ def padded_attention(call: AttentionCall, record: AttentionSwap) -> AttentionOut
 
 
 def _real_queries(visible: Tensor | None, weights: Tensor) -> Tensor | None:
-    """Find the real queries, (batch, query): in self-attention a token that nobody may see is padding, also as a query."""
+    """Return which queries are real tokens, (batch, query).
+
+    In self-attention a token that nobody may see is padding, also as a query.
+    """
     batch, _, query, key = weights.shape
     if visible is None or query != key:
         return None
@@ -60,9 +66,9 @@ class Variant:
     """One kind of attention.
 
     Attributes:
-        name: As configs, tables and dashboards have it.
-        meaning: In a few words.
-        colour: Of its lines and bars.
+        name: Its name in configs, tables and dashboards.
+        meaning: What it is, in a few words.
+        colour: Colour of its lines and bars.
         scale: Matplotlib's name of the colour map of its weights.
         function: How a model runs with it; None: it can only be looked at.
         part: What it is of a split attention matrix; None: it cannot be looked at in a trace.

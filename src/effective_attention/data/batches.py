@@ -1,4 +1,7 @@
-"""Examples as batches: grouped by length, padded to the longest of the batch or to the maximum. Plain torch, no Lightning."""
+"""Make batches of examples, grouped by length and padded to the longest of the batch or to the maximum.
+
+Plain torch, no Lightning.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ class EncodedSplit(Dataset[int]):
         return index
 
     def facts(self) -> dict[str, float]:
-        """What a reader of the results should know of the split."""
+        """Return numbers a reader of the results should know: examples, truncated ones, skipped rows and lengths."""
         lengths = self.encoded.lengths
         return {
             f"data/{self.name}/examples": len(self),
@@ -50,26 +53,32 @@ class EncodedSplit(Dataset[int]):
 
 
 class LengthBucketSampler(Sampler[list[int]]):
-    """Batches of similar length, in an order drawn anew each epoch. With several processes each gets every n-th batch.
+    """A sampler of batches of similar length, in a new order each epoch; of n processes each gets every n-th batch.
 
     Evaluation (``shuffle=False``) goes from long to short, so that memory runs out at once or not at all.
     """
 
     def __init__(self, lengths: NDArray[np.int64], batch_size: int, *, shuffle: bool, seed: int = 0) -> None:
-        self.lengths, self.batch_size, self.shuffle, self.seed = lengths, batch_size, shuffle, seed
-        self.epoch, self._skip = 0, 0
+        self.lengths = lengths
+        self.batch_size = batch_size
+        self.shuffle = shuffle
+        self.seed = seed
+        self.epoch = 0
+        self._skip = 0
         self.sampler = self  # where Lightning looks for set_epoch
 
     def set_epoch(self, epoch: int) -> None:
         self.epoch = epoch
 
     def resume(self, epoch: int, batches_done: int) -> None:
-        """Go on in the middle of an epoch: its first batches are left out, once."""
-        self.epoch, self._skip = epoch, batches_done % len(self)
+        """Continue in the middle of an epoch: leave out its first batches, once."""
+        self.epoch = epoch
+        self._skip = batches_done % len(self)
 
     def __iter__(self) -> Iterator[list[int]]:
         rank, world = rank_and_world()
-        skip, self._skip = self._skip, 0
+        skip = self._skip
+        self._skip = 0
         batches = self._batches()
         if self.shuffle:  # every process must take as many steps: start over until they come out even
             batches = [batches[i % len(batches)] for i in range(world * len(self))]
@@ -103,7 +112,7 @@ def collate(
 
     Args:
         split: The examples.
-        indices: Which of them.
+        indices: The chosen examples.
         tokenizer: Names the padding token, and whether the model takes segments.
         width: Tokens to pad to; None: as many as the longest has.
         scores: Whether labels are numbers, not classes.
@@ -140,7 +149,7 @@ class Batches(Protocol):
 
     @property
     def token_cache(self) -> Path | None:
-        """Return where token ids, annotations and finished parts of long work are kept; None: nowhere."""
+        """Return the folder for token ids, annotations and finished parts of long work; None: nothing is kept."""
 
     def collate(self, split: EncodedSplit, indices: Sequence[int], *, padding: Padding | None = None) -> Batch:
         """Make a batch of some examples."""
@@ -151,10 +160,10 @@ class TextBatches:
     """Batches of texts without Lightning.
 
     Attributes:
-        tokenizer: The model's.
+        tokenizer: The model's tokenizer.
         batch_size: Examples a batch.
         max_length: Longer inputs have been cut.
-        token_cache: As in ``Batches``.
+        token_cache: The folder for token ids and finished work; see ``Batches``.
         scores: Whether labels are numbers, not classes.
     """
 

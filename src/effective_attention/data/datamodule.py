@@ -1,4 +1,4 @@
-"""Examples of a task as batches: tokenised once, grouped by length, padded to the longest of the batch or to the maximum."""
+"""Lightning data module of a task: tokenised once, grouped by length, padded to the batch's longest or a maximum."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from effective_attention.errors import UserError
 
 
 class Source(Protocol):
-    """Where examples come from: see ``data.sources``."""
+    """Any object that loads examples; see ``data.sources``."""
 
     name: str
 
     def load(self, task: Task, split: str) -> Examples:
-        """A split, checked."""
+        """Load a split and check it."""
 
 
 class TextDataModule(LightningDataModule):
@@ -38,9 +38,9 @@ class TextDataModule(LightningDataModule):
         padding: ``longest`` of the batch, or always to ``max_length`` as the paper does.
         split: The split to evaluate on; the task's first by default.
         limit_train: Use so many training examples, evenly spread over the split; None: all.
-        limit_eval: Likewise for evaluation.
+        limit_eval: Use so many evaluation examples, evenly spread over the split; None: all.
         num_workers: Processes that collate; 0 is fastest for short texts.
-        seed: Of the training order.
+        seed: Seed of the training order.
         token_cache: Where token ids are kept; None: a folder in the user's cache.
         max_positions: How many tokens the model can take; None: no limit.
     """
@@ -70,17 +70,23 @@ class TextDataModule(LightningDataModule):
             raise UserError(
                 "the model's tokenizer has no padding token, so batches cannot be made; choose a model that has one"
             )
-        self.task, self.source, self.tokenizer = task, source, tokenizer
-        self.batch_size, self.max_length, self.padding = batch_size, max_length, padding
-        self.limit_train, self.limit_eval = limit_train, limit_eval
-        self.num_workers, self.seed = num_workers, seed
+        self.task = task
+        self.source = source
+        self.tokenizer = tokenizer
+        self.batch_size = batch_size
+        self.max_length = max_length
+        self.padding = padding
+        self.limit_train = limit_train
+        self.limit_eval = limit_eval
+        self.num_workers = num_workers
+        self.seed = seed
         self.eval_split = split or task.eval_splits[0]
         self.token_cache = default_cache_dir() if token_cache is None else Path(token_cache)
         self._splits: dict[str, EncodedSplit] = {}
         self._resumed: dict[str, int] | None = None
 
     def split(self, name: str) -> EncodedSplit:
-        """A split, loaded and tokenised on first use."""
+        """Return a split, loaded and tokenised on first use."""
         if name not in self._splits:
             examples = self.source.load(self.task, name)
             limit = self.limit_train if name == "train" else self.limit_eval
@@ -94,7 +100,10 @@ class TextDataModule(LightningDataModule):
         return {key: value for split in self._splits.values() for key, value in split.facts().items()}
 
     def state_dict(self) -> dict[str, int]:
-        """How far training had got: Lightning counts the batches of an epoch, but does not leave them out on resuming."""
+        """Return how far training had got, in epochs and batches.
+
+        Lightning counts the batches of an epoch, but does not leave them out on resuming.
+        """
         loop = self.trainer.fit_loop
         return {
             "epoch": loop.epoch_progress.current.processed,

@@ -1,4 +1,4 @@
-"""Texts to token ids, once: the result is kept on disk under a key of everything it depends on."""
+"""Turn texts into token ids, once: the result is kept on disk under a key of everything it depends on."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Encoded:
 
 
 def encode(texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, max_length: int, cache_dir: Path | None) -> Encoded:
-    """Tokenise (a pair is cut longest text first), from the cache if it was done before."""
+    """Tokenise texts (a pair is cut longest text first), or read the result of an earlier call from the cache."""
     if cache_dir is None:
         return _tokenise(texts, tokenizer, max_length)
     path = cache_dir / f"{encoding_key(texts, tokenizer, max_length)}.npz"
@@ -61,7 +61,7 @@ def encode(texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, max_length: i
 
 
 def default_cache_dir() -> Path:
-    """``$EFFECTIVE_ATTENTION_CACHE``, else a folder in the user's cache."""
+    """Return ``$EFFECTIVE_ATTENTION_CACHE``, or else a folder in the user's cache."""
     chosen = os.environ.get("EFFECTIVE_ATTENTION_CACHE")
     if chosen:
         return Path(chosen)
@@ -69,7 +69,10 @@ def default_cache_dir() -> Path:
 
 
 def _tokenise(texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, max_length: int) -> Encoded:
-    ids, types, lengths, truncated = [], [], [0], []
+    ids = []
+    types = []
+    lengths = [0]
+    truncated = []
     for start in range(0, len(texts), _CHUNK):
         columns = [list(column) for column in zip(*texts[start : start + _CHUNK], strict=True)]
         batch = tokenizer(*columns, truncation="longest_first", max_length=max_length, return_token_type_ids=True)
@@ -82,7 +85,7 @@ def _tokenise(texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, max_length
 
 
 def encoding_key(texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, max_length: int) -> str:
-    """Hash of the texts, the whole tokenizer and the length: nothing stale can be found under it."""
+    """Hash the texts, the whole tokenizer and the length, so that nothing stale can be found under this key."""
     digest = hashlib.sha256(f"1|{max_length}|{len(texts)}|{tokenizer.truncation_side}|".encode())
     settings = json.loads(tokenizer.backend_tokenizer.to_str())
     del (

@@ -1,4 +1,4 @@
-"""The one boundary: whatever the source, a row becomes an example here or is refused with its file and line."""
+"""Turn the rows of any source into examples; a row that does not fit is refused with its file and line."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ class Examples:
         return len(self.texts)
 
     def spread(self, count: int) -> Examples:
-        """At most ``count`` examples, evenly spread in their order: files are often sorted by source, label or length."""
+        """Choose at most ``count`` examples, evenly spread over the split.
+
+        Files are often sorted by source, label or length, so the first ones would not do.
+        """
         places = [number * len(self) // count for number in range(count)] if count < len(self) else range(len(self))
         known: dict[str, Any] = {name: getattr(self, name) for name in ("texts", "labels", "marks", "words")}
         chosen: dict[str, Any] = {name: [of[place] for place in places] for name, of in known.items() if of is not None}
@@ -49,7 +52,10 @@ class Examples:
 
 
 class _BrokenRowError(Exception):
-    """A row without a readable example in it: wrong number of columns, no text. The user may choose to leave such rows out."""
+    """A row without a readable example: wrong number of columns, or no text.
+
+    The user may choose to leave such rows out.
+    """
 
 
 def read_examples(
@@ -81,7 +87,7 @@ def read_examples(
             texts.append(_texts(row, text_columns))
         except _BrokenRowError as problem:
             if not skip_broken_rows:
-                hint = f"mend it, or leave such rows out with {SKIP_BROKEN_ROWS}"
+                hint = f"correct it, or leave such rows out with {SKIP_BROKEN_ROWS}"
                 raise UserError(f"{_at(table, row)}: {problem}; {hint}") from None
             skipped += 1
             continue
@@ -145,14 +151,17 @@ def _label(table: Table, row: Row, column: str, label_of: Callable[[Any], int | 
 
 
 def _label_reader(task: Task) -> Callable[[Any], int | float] | None:
-    """A function from a cell to its label, raising `ValueError` that says what is allowed; None: there are no labels."""
+    """Return a function that turns a cell into its label; None for a task without labels.
+
+    The function raises `ValueError` that says what is allowed.
+    """
     if not task.has_labels:
         return None
     return _score_reader(*task.label_range) if task.label_range is not None else _class_reader(task.labels)
 
 
 def _class_reader(names: Sequence[str]) -> Callable[[Any], int]:
-    """Labels are given as the name or as the hub's id; 1.0 and True are neither."""
+    """Return a function that reads a class label: its name or the hub's id; 1.0 and True are neither."""
     ids = {str(number): number for number in range(len(names))} | {name: number for number, name in enumerate(names)}
     allowed = ", ".join(f"{name} ({number})" for number, name in enumerate(names))
 

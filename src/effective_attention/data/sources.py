@@ -1,4 +1,4 @@
-"""Where examples come from: the embedded sample, the Hugging Face hub, or a folder of the user's.
+"""Load examples from the embedded sample, the Hugging Face hub, or a folder of the user's.
 
 A source is chosen in the configuration (``data=sample|hub|local``), never guessed; a missing one says which override to
 add.
@@ -35,7 +35,8 @@ class SampleSource:
         resource = files("effective_attention.data") / "sample" / task.name / f"{split}.jsonl"
         if not resource.is_file():
             raise UserError(
-                f"data=sample: no {split} sample for task {task.name}; add data=hub, or data=local data.dir=<GLUE folder>"
+                f"data=sample: no {split} sample for task {task.name}; "
+                "add data=hub, or data=local data.dir=<GLUE folder>"
             )
         with as_file(resource) as path:
             return read_examples(read_table(path), task, source=f"embedded sample {task.name}/{path.name}")
@@ -87,13 +88,13 @@ class HubSource:
             return load_dataset(self.path, configuration, split=split, revision=self.revision, cache_dir=self.cache_dir)
         except ConnectionError as error:
             raise UserError(
-                f"data=hub: the hub cannot be reached and {self.path} {configuration} is not in the cache ({first_line(error)}); "
+                f"data=hub: the hub cannot be reached and {self.path} {configuration} is not in the cache "
+                f"({first_line(error)}); "
                 "add data=local data.dir=<folder> or data=sample instead, or fetch it where there is a network with "
                 f"load_dataset({self.path!r}, {configuration!r}) and set HF_HOME to that machine's cache folder"
             ) from error
-        except (
-            Exception
-        ) as error:  # the library's errors share no class: wrong name, split or revision, damaged file, full disk
+        except Exception as error:
+            # The library's errors share no class: wrong name, split or revision, damaged file, full disk.
             raise UserError(
                 f"data=hub: cannot load {configuration}/{split} of {self.path} ({first_line(error)}); "
                 f"check {_OPTIONS}, or add data=local data.dir=<folder>"
@@ -101,16 +102,17 @@ class HubSource:
 
 
 def _label_names(dataset: Any, task: Task, place: str) -> list[str] | None:
-    """The dataset's own label names, in its order, where it has them. Names that are not the task's mean another dataset."""
+    """Return the dataset's own label names, in its order, where it has them; refuse names that are not the task's."""
     names = getattr(dataset.features.get(LABEL), "names", None)
     if names is not None and set(names) != set(task.labels):
-        theirs, ours = ", ".join(names), ", ".join(task.labels) or "scores"
+        theirs = ", ".join(names)
+        ours = ", ".join(task.labels) or "scores"
         raise UserError(f"{place}: its labels are {theirs}, those of task {task.name} {ours}; check {_OPTIONS}")
     return names
 
 
 def _hub_rows(dataset: Any, task: Task, names: list[str] | None) -> Iterator[Row]:
-    """Rows with labels as names, not ids, so that a dataset that counts its labels in another order is read right."""
+    """Yield rows with label names, not ids: a dataset may count its labels in another order than the task."""
     wanted = [column for column in task.columns if column in dataset.column_names]
     number = 0
     for batch in dataset.select_columns(wanted).iter(batch_size=1000):
@@ -160,7 +162,9 @@ class LocalSource:
 
 
 def find_file(folder: Path, task: Task, split: str) -> Path:
-    """The one file that holds a split; the first of task folder (GLUE's name, the hub's name) and the folder itself that has one.
+    """Find the one file that holds a split.
+
+    The first of these folders that has one counts: GLUE's task folder, the hub's task folder, the folder itself.
 
     Raises:
         UserError: No folder, no file, or two files in the same folder that could both be meant.

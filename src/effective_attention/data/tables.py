@@ -1,4 +1,4 @@
-"""TSV, CSV, JSONL and Parquet files as one stream of numbered rows.
+"""Read TSV, CSV, JSONL and Parquet files as one stream of numbered rows.
 
 Readers only take a file apart; what a row must hold is decided in one place, `effective_attention.data.examples`. All
 of them stream, so a file is held in memory once, as the examples it becomes.
@@ -18,7 +18,7 @@ from effective_attention.errors import UserError, first_line
 
 @dataclass(frozen=True)
 class Marks:
-    """Which words of an example's first text a model should go by, each as (first character, one past the last).
+    """The words of an example's first text that should decide a model's answer, each as (start, end) in characters.
 
     Attributes:
         subject: The word that decides the label.
@@ -31,7 +31,10 @@ class Marks:
 
 @dataclass(frozen=True)
 class Row:
-    """One row. ``problem`` says why it could not be taken apart; its cells are then empty. ``marks``: where they are known."""
+    """One row of a table.
+
+    ``problem`` says why it could not be taken apart; its cells are then empty. ``marks`` is None where it is unknown.
+    """
 
     number: int
     cells: Mapping[str, Any]
@@ -41,7 +44,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows to be read once.
+    """Rows that can be read once.
 
     Args:
         place: What an error names: the file, or the dataset on the hub.
@@ -70,25 +73,25 @@ def read_table(path: Path, *, tsv_header: Sequence[str] | None = None) -> Table:
 
 
 def read_tsv(path: Path, *, header: Sequence[str] | None = None) -> Table:
-    """Tab-separated values as GLUE means them: a quote is a character like any other, and there is no escaping."""
+    """Read tab-separated values as GLUE means them: a quote is a character like any other, without escaping."""
     split_lines = ((number, line.rstrip("\r\n").split("\t")) for number, line in numbered_lines(path))
     lines = ((number, cells) for number, cells in split_lines if cells != [""])
     return _with_header(path, lines, header)
 
 
 def read_csv(path: Path) -> Table:
-    """Comma-separated values with quoting; a cell may hold commas, quotes and line breaks."""
+    """Read comma-separated values with quoting; a cell may hold commas, quotes and line breaks."""
     return _with_header(path, _csv_records(path), None)
 
 
 def read_jsonl(path: Path) -> Table:
-    """One JSON object a line."""
+    """Read a file with one JSON object a line."""
     rows = (_json_row(number, line) for number, line in numbered_lines(path) if line.strip("\r\n"))
     return Table(place=str(path), rows=rows, columns=None)
 
 
 def read_parquet(path: Path) -> Table:
-    """Parquet, a batch of rows at a time."""
+    """Read a Parquet file, a batch of rows at a time."""
     import pyarrow.parquet
 
     try:
@@ -102,21 +105,25 @@ READERS = {".tsv": read_tsv, ".csv": read_csv, ".jsonl": read_jsonl, ".parquet":
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Numbered lines with their line ends. Decoded one by one, so that bad bytes have a line number; only newlines end one."""
+    """Yield numbered lines with their line ends; only a newline ends a line.
+
+    Lines are decoded one by one, so that the error about bad bytes can name the line.
+    """
     with path.open("rb") as file:
         for number, raw in enumerate(file, start=1):
             try:
                 line = raw.decode("utf-8")
             except UnicodeDecodeError as error:
                 raise UserError(
-                    f"{path}, line {number}: not valid UTF-8 (byte 0x{raw[error.start]:02x} at position {error.start + 1}); "
+                    f"{path}, line {number}: not valid UTF-8 "
+                    f"(byte 0x{raw[error.start]:02x} at position {error.start + 1}); "
                     "save the file as UTF-8"
                 ) from error
             yield number, line.removeprefix("\ufeff") if number == 1 else line
 
 
 def _csv_records(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Numbered records; a record that spans lines has the number of its first one."""
+    """Yield numbered records; a record that spans lines has the number of its first one."""
     reader = csv.reader((line for _, line in numbered_lines(path)), strict=True)
     while True:
         number = reader.line_num + 1

@@ -41,7 +41,7 @@ class Task:
         tsv_header: Column names of TSV files that have no header line (CoLA); ``None`` where the first line is the
             header.
         loaders: Source's name → ``_target_`` config of a function that loads the task there in its own way; see
-            ``loader``. A task that has any is to be had from these sources only.
+            ``loader``. A task that has any is available from these sources only.
     """
 
     name: str
@@ -82,41 +82,46 @@ class Task:
 
     @property
     def num_outputs(self) -> int:
-        """Width of the classification head: one score, or one logit per label; without labels, of a head nobody reads."""
+        """Return the width of the classification head: one score, or one logit per label.
+
+        A task without labels has a head of two, which nobody reads.
+        """
         return 1 if self.is_regression else len(self.labels) or 2
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Every column an example needs, by the hub's names: the texts, then the label where there is one."""
+        """List every column an example needs, by the hub's names: the texts, then the label where there is one."""
         return (*self.text_columns, LABEL) if self.has_labels else tuple(self.text_columns)
 
     def split_name(self, split: str) -> str:
-        """The hub's name of a split: plain "validation" is the first evaluation split (MNLI has two)."""
+        """Return the hub's name of a split: plain "validation" is the first evaluation split (MNLI has two)."""
         return self.eval_splits[0] if split == "validation" else split
 
     def loader(self, source: str) -> Callable[..., Any] | None:
-        """How this task is loaded from a source, called with the task, the split and the source's options; None: as GLUE is.
+        """Return the function that loads this task from a source; None: it is loaded as GLUE is.
+
+        The function is called with the task, the split and the source's options.
 
         Raises:
-            UserError: The task is not to be had from this source.
+            UserError: The task is not available from this source.
         """
         if not self.loaders:
             return None
         if source not in self.loaders:
             others = " or ".join(f"data={name}" + " data.dir=<folder>" * (name == "local") for name in self.loaders)
-            raise UserError(f"data={source}: task {self.name} is not to be had there; add {others}")
+            raise UserError(f"data={source}: task {self.name} is not available there; add {others}")
         from hydra.utils import instantiate
 
         return instantiate(self.loaders[source], _partial_=True, _convert_="all")
 
     def build_metrics(self) -> MetricCollection:
-        """Fresh metrics, so that two evaluations never share a state."""
+        """Build fresh metrics, so that two evaluations never share a state."""
         from torchmetrics import MetricCollection
 
         return MetricCollection({name: _metric(config) for name, config in self.metrics.items()})
 
     def to_dict(self) -> dict[str, Any]:
-        """The task as lists, dicts, strings and numbers only, fit for JSON and for a ``weights_only`` checkpoint."""
+        """Return the task as lists, dicts, strings and numbers only, fit for JSON and a ``weights_only`` checkpoint."""
         return {name: _primitive(value) for name, value in asdict(self).items()}
 
 
@@ -133,7 +138,7 @@ def _primitive(value: Any) -> Any:
 
 
 def _check(task: Task) -> None:
-    """Refuse a task file that could only fail later, and obscurely."""
+    """Refuse a task file that would only fail later, with an error hard to understand."""
     place = f"task {task.name}"
     if len(task.text_columns) not in (1, 2):
         raise UserError(f"{place}: text_columns must name one or two columns, got {list(task.text_columns)}")

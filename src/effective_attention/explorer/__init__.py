@@ -1,1 +1,1 @@
-"""The interactive page: what one text does to one model, or two, in one file. ``packing``, ``sides``, ``page``."""
+"""The interactive page, in one file: what one text does to one model, or two. ``packing``, ``sides``, ``page``."""

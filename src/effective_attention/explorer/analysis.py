@@ -82,7 +82,7 @@ class ExplorerPage(TextAnalysis):
         self.sides: list[Side] = []
 
     def setup(self, context: Context) -> Analysis:
-        """Check that there is something to show, and to compare with."""
+        """Check that there is a text to show, and a model to compare with where one is wanted."""
         super().setup(context)
         if context.text is not None and not context.text.texts[0].strip():
             raise UserError("text is empty; add text=<some words>, or leave it out to see an example of the split")
@@ -112,7 +112,7 @@ class ExplorerPage(TextAnalysis):
         return pd.DataFrame(rows)
 
     def compute(self) -> pd.DataFrame:
-        """Bring table and sides to every process, of which one will be asked for the page."""
+        """Bring table and sides to every process; only one is asked for the page."""
         table = super().compute()
         self.sides = next(sides for sides in gather(self.sides) if sides)
         return table
@@ -138,12 +138,12 @@ class ExplorerPage(TextAnalysis):
         return [first, self._in_run(seen, texts)]
 
     def _texts(self) -> tuple[str, ...]:
-        """Return what was tokenised."""
+        """Return the texts that were tokenised."""
         context = self.context
         if context.text is not None:
             return context.text.texts
         if context.split.texts is None:
-            raise ValueError("the explorer wants to know the split's texts (SplitFacts.texts)")
+            raise ValueError("the explorer needs to know the split's texts (SplitFacts.texts)")
         return context.split.texts(self.example)
 
     def _own_name(self, checkpoint: str | None) -> str:
@@ -164,16 +164,18 @@ class ExplorerPage(TextAnalysis):
         return self._side(other, self.other_texts, **facts)
 
     def _in_pretrained(self, seen: Trace, texts: tuple[str, ...], **facts: Any) -> Side:
-        """Its classification head is random: no prediction."""
+        """Show the same text in the pretrained model, without prediction: its classification head is random."""
         load = self.context.models.pretrained
         if load is None:
-            raise ValueError("the explorer wants the pretrained model (OtherModels.pretrained)")
+            raise ValueError("the explorer needs the pretrained model (OtherModels.pretrained)")
         other = trace(load().to(seen.model.device), seen.inputs, reading=seen.layers[0].reading)
         return self._side(other, texts, **{**facts, "checkpoint": None, "name": PRETRAINED})
 
     def _in_run(self, seen: Trace, texts: tuple[str, ...]) -> Side:
-        """On the same tokens, if the other model has the same vocabulary."""
-        context, reading, place = self.context, seen.layers[0].reading, str(self.beside)
+        """Show the same text in another run's model; on the same tokens, if it has the same vocabulary."""
+        context = self.context
+        reading = seen.layers[0].reading
+        place = str(self.beside)
         model, tokenizer, name = _restore(context, place)
         model.to(seen.model.device)
         if tokenizer.get_vocab() == context.tokenizer.get_vocab():
@@ -189,7 +191,7 @@ class ExplorerPage(TextAnalysis):
         return side_of(other, tokenizer, texts, segments=segments, neurons=self.neurons, **facts)
 
     def _learnt(self, seen: Trace) -> Prediction | None:
-        """A pretrained model's classification head is random, and its answer worth nothing."""
+        """Return the prediction of a finetuned model; a pretrained one has a random classification head, so None."""
         return None if self.context.models.pretrained is None else self._prediction(seen)
 
     def _prediction(self, seen: Trace) -> Prediction | None:
@@ -226,7 +228,7 @@ def _check_beside(context: Context, beside: Any) -> None:
 
 
 def _restore(context: Context, beside: str) -> tuple[PreTrainedModel, Any, str]:
-    """The model of a run, its tokenizer and its name."""
+    """Load the model of a run; return it with its tokenizer and its name."""
     from effective_attention.models.checkpoints import find_checkpoint, read_checkpoint, restore_classifier
     from effective_attention.models.classifier import CHECKPOINT_KEY
     from effective_attention.models.encoders import encoder_from_dict

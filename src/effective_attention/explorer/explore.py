@@ -1,4 +1,4 @@
-"""A page to explore what attention does with a text, from Python: in a notebook, or as a file.
+"""Build a page to explore what attention does with a text, from Python: in a notebook, or as a file.
 
     >>> explore(model, tokenizer, "A cat sat on the mat.").save("cat.html")  # doctest: +SKIP
 
@@ -29,12 +29,12 @@ _HEIGHT = 760  # of the frame in a notebook, in pixels
 
 @dataclass(frozen=True)
 class Explorer:
-    """The page. A notebook shows it; ``save`` writes it to a file, which needs neither network nor notebook."""
+    """The page; a notebook shows it, and ``save`` writes it to a file, which needs neither network nor notebook."""
 
     html: str
 
     def save(self, path: str | Path) -> Path:
-        """Write the page, whole or not at all."""
+        """Write the page, completely or not at all."""
         write_text(Path(path), self.html)
         return Path(path)
 
@@ -42,9 +42,10 @@ class Explorer:
         return f"Explorer({len(self.html) / 1e6:.1f} MB of HTML; .save(path) writes it)"
 
     def _repr_html_(self) -> str:
-        """In a frame of its own, which can do nothing to the notebook around it."""
+        """Show the page in a frame of its own, which can do nothing to the notebook around it."""
         return (
-            f'<iframe srcdoc="{html.escape(self.html)}" sandbox="allow-scripts allow-downloads" allow="clipboard-write" '
+            f'<iframe srcdoc="{html.escape(self.html)}" sandbox="allow-scripts allow-downloads" '
+            'allow="clipboard-write" '
             f'style="width: 100%; height: {_HEIGHT}px; border: 0" title="Attention explorer"></iframe>'
         )
 
@@ -71,7 +72,7 @@ def explore(
         beside: To compare: another model with the same tokenizer (a second checkpoint, say), another text, or a pair of
             texts.
         labels: Names of what the model predicts; None: those of its config.
-        name: Of the model, or of the two models; None: from their configs.
+        name: Name of the model, or names of the two models; None: from their configs.
         neurons: Whether queries and keys go into the file, for the neuron view.
 
     Raises:
@@ -79,7 +80,8 @@ def explore(
     """
     texts = _texts(text, text_pair)
     _check(model, beside)
-    models, both = [model], [texts]
+    models = [model]
+    both = [texts]
     if isinstance(beside, PreTrainedModel):
         models.append(beside)
         both.append(texts)
@@ -110,13 +112,13 @@ def trace_texts(
     max_length: int | None = None,
     reading: Reading = "exact",
 ) -> tuple[Trace, list[int] | None]:
-    """A text or a pair as the model's tokenizer takes it, traced; and which of them each token belongs to, if it can tell.
+    """Trace a text or a pair; return the trace, and which of the texts each token belongs to (None if unknown).
 
     Args:
-        model: Who reads it.
+        model: The model that reads the text.
         tokenizer: The model's.
-        texts: One or two.
-        max_length: Of tokens; None: as many as the model can take.
+        texts: One or two texts.
+        max_length: Largest number of tokens; None: as many as the model can take.
         reading: ``padded`` pads to ``max_length``.
     """
     longest = max_length or longest_input(model, tokenizer)
@@ -133,12 +135,13 @@ def trace_texts(
 
 
 def _sequence_numbers(encoded: Any, texts: int) -> list[int] | None:
-    """Special tokens belong to the text before them."""
+    """Tell which text each token belongs to; a special token belongs to the text before it."""
     if texts == 1:
         return [0] * encoded["input_ids"].shape[1]
     if not encoded.is_fast:
         return None
-    numbers, last = [], 0
+    numbers = []
+    last = 0
     for number in encoded.sequence_ids(0):
         last = last if number is None else number
         numbers.append(last)
@@ -163,10 +166,11 @@ def _texts(text: Any, text_pair: Any = None, *more: Any) -> tuple[str, ...]:
 
 
 def _prediction(seen: Trace, labels: Sequence[str] | None) -> Prediction | None:
-    """Of a model that classifies or scores whole texts."""
+    """Return the prediction of a model that classifies or scores whole texts; None for any other."""
     if seen.logits is None or seen.logits.ndim != 2:
         return None
-    config, outputs = seen.model.config, seen.logits.shape[1]
+    config = seen.model.config
+    outputs = seen.logits.shape[1]
     named = [str(config.id2label.get(place, place)) for place in range(outputs)] if labels is None else list(labels)
     if len(named) != outputs and outputs > 1:
         raise ValueError(f"labels must be as many as the model's outputs, {outputs}, got {len(named)}")

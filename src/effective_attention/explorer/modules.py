@@ -48,7 +48,7 @@ class Module:
 
 
 def link(folder: Path, entry: str = "start.js") -> str:
-    """Return one classic script that does what the modules do, those first that others need.
+    """Return one classic script that does what the modules do; modules that others need come first.
 
     Raises:
         ValueError: Says which file has what wrong: see ``load``.
@@ -58,7 +58,7 @@ def link(folder: Path, entry: str = "start.js") -> str:
 
 
 def load(folder: Path, entry: str) -> list[Module]:
-    """Return the entry and all that it imports, depth first, each file once and after those it imports.
+    """Return the entry and everything it imports, depth first: each file once, after those it imports.
 
     Raises:
         ValueError: A file that is not there, a name that its file does not export, a cycle, another form of import or

@@ -1,4 +1,4 @@
-"""Numbers as text inside a page: small, exact to a stated number of decimals, and quick to unpack in a browser.
+"""Write numbers as text inside a page: small, exact to a stated number of decimals, and quick to unpack in a browser.
 
 An array of x becomes the whole numbers ``v = round(x * 10**decimals)``; the sign goes to the lowest bit (0, -1, 1, -2
 ... become 0, 1, 2, 3 ...); each number takes three bytes, written as three planes (all low bytes, all middle bytes, all
@@ -25,7 +25,7 @@ _LARGEST = 2**23 - 1  # in 24 bits, one of them for the sign
 
 
 def whole_numbers(values: ArrayLike, decimals: int) -> NDArray[np.int64]:
-    """``round(values * 10**decimals)``.
+    """Return ``round(values * 10**decimals)``.
 
     Raises:
         ValueError: Some are not finite, or too large for 24 bits.
@@ -46,7 +46,7 @@ def whole_numbers(values: ArrayLike, decimals: int) -> NDArray[np.int64]:
 
 
 def pack(numbers: NDArray[np.int64]) -> str:
-    """Whole numbers of at most 23 bits and a sign, as text; see the module's docstring."""
+    """Write whole numbers of at most 23 bits and a sign as text; see the module's docstring."""
     squeeze = zlib.compressobj(
         strategy=zlib.Z_RLE
     )  # low bytes hardly repeat: 4% smaller than a search for matches, in a tenth
@@ -60,7 +60,7 @@ def _planes(numbers: NDArray[np.int64]) -> bytes:
 
 
 def _base_85(data: bytes) -> str:
-    """As ``base64.b85encode``, several times faster and in our alphabet."""
+    """Encode bytes as ``base64.b85encode`` does, several times faster and in our alphabet."""
     whole = len(data) // 4 * 4
     groups = np.frombuffer(data[:whole], dtype=">u4").astype(np.uint32)
     digits = np.empty((len(groups), 5), dtype=np.uint8)

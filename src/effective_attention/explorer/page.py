@@ -1,4 +1,4 @@
-"""The explorer as one HTML file: a header, the packed numbers, and the script that draws them.
+"""Build the explorer as one HTML file: a header, the packed numbers, and the script that draws them.
 
 Nothing is fetched, and the page's own policy forbids it; the policy names the one script by its hash, so that nothing
 that a text might bring along can run.
@@ -28,11 +28,11 @@ _LONG = 256  # tokens: above, one decimal less
 
 
 def build_page(sides: Sequence[Side], *, title: str) -> str:
-    """The page.
+    """Build the page.
 
     Args:
         sides: One, or two to be shown side by side.
-        title: Of the window and of the page.
+        title: Title of the window and of the page.
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -49,7 +49,8 @@ def build_page(sides: Sequence[Side], *, title: str) -> str:
         "same_tokens": len(sides) == 2 and _comparable(*sides),
         "sides": [_described(side, _packed(side, decimals, blocks)) for side in sides],
     }
-    script, style = link(TEMPLATES), (TEMPLATES / "explorer.css").read_text(encoding="utf-8")
+    script = link(TEMPLATES)
+    style = (TEMPLATES / "explorer.css").read_text(encoding="utf-8")
     environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
     return environment.get_template("explorer.html.j2").render(
         title=title,
@@ -63,12 +64,12 @@ def build_page(sides: Sequence[Side], *, title: str) -> str:
 
 
 def decimals_for(size: int) -> int:
-    """Of attention weights: as many as a file of bearable size has room for."""
+    """Return how many decimals attention weights get, so that the file does not become too large."""
     return 5 if size <= _LONG else 4
 
 
 def _comparable(one: Side, other: Side) -> bool:
-    """Whether the difference of two sides means anything."""
+    """Tell whether the difference of two sides means anything: same tokens, same layers, same heads."""
     shapes = {(len(side.standard), side.standard[0].shape) for side in (one, other)}
     return one.tokens == other.tokens and len(shapes) == 1
 
@@ -98,7 +99,7 @@ def _described(side: Side, blocks: dict[str, list[str | None]]) -> dict[str, Any
 
 
 def _packed(side: Side, decimals: int, blocks: dict[str, str]) -> dict[str, list[str | None]]:
-    """Adds to ``blocks``; returns the names of this side's, layer by layer."""
+    """Add the numbers of a side to ``blocks``; return the names of its blocks, layer by layer."""
 
     def add(numbers: Any) -> str:
         name = f"b{len(blocks)}"
@@ -132,6 +133,6 @@ def _policy(script: str) -> str:
 
 
 def _safe_json(values: dict[str, Any]) -> str:
-    """ASCII, and without the letters that could end a script element."""
+    """Write JSON in ASCII, without the letters that could end a script element."""
     text = json.dumps(values, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -1,4 +1,6 @@
-"""What is shown of one model and one text: tokens, prediction, and per layer the attention, its effective part, queries and keys.
+"""One side of the page: what is shown of one model and one text.
+
+These are tokens, the prediction, and per layer the attention, its effective part, queries and keys.
 
 A side is cut out of a ``Trace``: one of its examples, without padding.
 """
@@ -18,7 +20,10 @@ from effective_attention.attention.trace import Layer, Trace
 
 Array = NDArray[np.float64]
 Prediction = dict[str, Any]
-_SPACE, _NEWLINE, _TAB = "\u2581", "\u21b5", "\u21e5"  # marks that can be seen: ▁ ↵ ⇥
+# marks that can be seen
+_SPACE = "\u2581"  # ▁
+_NEWLINE = "\u21b5"  # ↵
+_TAB = "\u21e5"  # ⇥
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,19 +31,19 @@ class Side:
     """One model on one text.
 
     Attributes:
-        texts: One, or the two of a pair.
-        tokens: Readable names.
+        texts: The text, or the two of a pair.
+        tokens: Readable names of the tokens.
         special: Which of them the tokenizer added or knows as special.
         segments: Which of ``texts`` each belongs to, from 0.
-        standard: Per layer (head, query, key).
-        effective: Likewise.
-        ranks: Per layer, of each head's values.
+        standard: Standard attention per layer, (head, query, key).
+        effective: Effective attention per layer, (head, query, key).
+        ranks: The rank of each head's values, per layer.
         scaling: Per layer, the factor of query times key; None: not known.
-        query: Per layer (head, query, d_key); None: left out.
-        key: Likewise.
+        query: The queries per layer, (head, query, d_key); None: left out.
+        key: The keys per layer, (head, key, d_key); None: left out.
         prediction: ``{"kind": "class", "probabilities": [[label, probability] ...]}``, ``{"kind": "score", "score":
             ...}``, or None where the model predicts nothing, or nothing it has learnt.
-        model: Its name.
+        model: Name of the model.
         checkpoint: Where its weights come from; None: not from a checkpoint.
         name: What to call the side; empty where there is only one.
     """
@@ -64,7 +69,7 @@ class Side:
 
     @property
     def causal(self) -> bool:
-        """Nobody looks ahead."""
+        """Tell whether no token looks at a later one."""
         return self.size > 1 and not any(np.triu(weights, 1).any() for weights in self.standard)
 
 
@@ -78,15 +83,15 @@ def side_of(
     neurons: bool = True,
     **facts: Any,
 ) -> Side:
-    """One example of a trace.
+    """Build a side from one example of a trace.
 
     Args:
         trace: Made by ``attention.trace.trace``.
         tokenizer: Names the tokens.
         texts: What was tokenised.
-        row: Which example of the batch.
+        row: The example's row in the batch.
         segments: Which text each token belongs to; None: as segment ids, or the separators between texts, tell.
-        neurons: Queries and keys too.
+        neurons: Whether to include queries and keys.
         facts: ``prediction``, ``model``, ``checkpoint`` and ``name`` of the side.
 
     Raises:
@@ -117,12 +122,12 @@ def _check(layers: Sequence[Layer]) -> None:
         queries, keys = layer.attention.shape[-2:]
         if queries != keys:
             raise ValueError(
-                f"the explorer shows attention of a text to itself, and this model has attention of {queries} queries to {keys} "
-                f"keys; choose an encoder or a decoder alone"
+                f"the explorer shows attention of a text to itself, and this model has attention of {queries} queries "
+                f"to {keys} keys; choose an encoder or a decoder alone"
             )
     shapes = {(layer.attention.shape[1:], None if layer.query is None else layer.query.shape[1:]) for layer in layers}
     if len(shapes) > 1:
-        raise ValueError(f"the explorer wants layers of one shape, and this model's differ: {sorted(map(str, shapes))}")
+        raise ValueError(f"the explorer needs layers of one shape, and this model's differ: {sorted(map(str, shapes))}")
 
 
 def _square(weights: Tensor, places: Tensor) -> Array:
@@ -148,7 +153,9 @@ def _segments(trace: Trace, row: int, places: Tensor, tokenizer: Any) -> list[in
 
 
 def readable(ids: Sequence[int], tokenizer: Any) -> list[str]:
-    """The tokens' names. Byte-level vocabularies spell bytes with letters of their own: those become what they stand for.
+    """Return the names of the tokens in readable letters.
+
+    Byte-level vocabularies spell bytes with letters of their own: those become what they stand for.
 
     A space at the front becomes ``▁``, as other vocabularies have it; a token that holds only part of a letter stays as
     it is.
@@ -168,12 +175,12 @@ def _spelt_out(name: str, tokenizer: Any) -> str:
 
 
 def prediction_of(logits: Tensor, labels: Sequence[str], *, several: bool = False) -> Prediction | None:
-    """What one example's logits (outputs,) say.
+    """Return what one example's logits (outputs,) predict: a score, or the probability of each label.
 
     Args:
-        logits: One: a score. More: one of each label.
-        labels: Their names.
-        several: Labels do not exclude each other.
+        logits: A single one is a score; several are one for each label.
+        labels: Names of the labels.
+        several: Whether several labels may be right at once.
 
     >>> prediction_of(torch.tensor([0.0, 0.0]), ["no", "yes"])
     {'kind': 'class', 'probabilities': [['no', 0.5], ['yes', 0.5]]}

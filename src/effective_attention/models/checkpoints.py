@@ -1,4 +1,4 @@
-"""Write a checkpoint whole or not at all; find, read and check one before anything else is done with it."""
+"""Write a checkpoint completely or not at all; find, read and check one before anything else is done with it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from effective_attention.models.encoders import empty_classifier
 
 
 class WholeCheckpointIO(TorchCheckpointIO):
-    """Lightning writes to ``/tmp`` and moves; to another disk that means a copy, and half a file when that disk is full."""
+    """A checkpoint writer that never leaves half a file behind.
+
+    Lightning writes to ``/tmp`` and moves; to another disk that means a copy, and half a file when that disk is full.
+    """
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any | None = None) -> None:
         with whole_file(Path(path)) as file:
@@ -25,7 +28,7 @@ class WholeCheckpointIO(TorchCheckpointIO):
 
 
 def find_checkpoint(place: str | Path, option: str) -> Path:
-    """A ``.ckpt`` file, or the last one of a run directory. ``option`` is what the user wrote it in, for the error."""
+    """Return a ``.ckpt`` file, or the last one of a run directory; errors name the ``option`` it was given with."""
     path = Path(place)
     if path.is_file():
         return path
@@ -40,7 +43,10 @@ def find_checkpoint(place: str | Path, option: str) -> Path:
 
 
 def read_checkpoint(path: Path, task: Task) -> dict[str, Any]:
-    """Load safely (no code is run) and make sure that it is ours and for this task; without labels, any model will do."""
+    """Load a checkpoint without running code; refuse one that is not ours or not for this task.
+
+    A task without labels takes the model of any task.
+    """
     try:
         with warnings.catch_warnings(action="ignore"):  # about the pickle protocol of a file that is refused anyway
             checkpoint = torch.load(path, map_location="cpu", weights_only=True)
@@ -59,9 +65,10 @@ def read_checkpoint(path: Path, task: Task) -> dict[str, Any]:
 
 
 def _trained_on(checkpoint: Any) -> str | None:
-    """The task's name, or None if anything is missing that we write."""
+    """Return the name of the task the checkpoint was trained on; None if it lacks anything that we write."""
     try:
-        origin, weights = checkpoint[CHECKPOINT_KEY], checkpoint["state_dict"]
+        origin = checkpoint[CHECKPOINT_KEY]
+        weights = checkpoint["state_dict"]
         named = origin["encoder"]["name"], origin["architecture"]["model_type"], origin["task"]["name"]
     except (TypeError, KeyError, IndexError):
         return None
@@ -69,7 +76,7 @@ def _trained_on(checkpoint: Any) -> str | None:
 
 
 def restore_classifier(checkpoint: dict[str, Any], task: Task) -> SequenceClassifier:
-    """The model of a checkpoint, without reading its pretrained start again."""
+    """Build the model of a checkpoint, without reading its pretrained start again."""
     origin = dict(checkpoint[CHECKPOINT_KEY])
     model = empty_classifier(origin.pop("architecture"))
     origin.pop("task")
@@ -80,7 +87,7 @@ def restore_classifier(checkpoint: dict[str, Any], task: Task) -> SequenceClassi
 
 
 def check_fits(checkpoint: dict[str, Any], classifier: SequenceClassifier) -> None:
-    """Raise now, in one line, what loading the weights would raise later, in hundreds."""
+    """Refuse weights that do not fit the model, in one line; loading them would fail with hundreds."""
     states = classifier.state_dict(), checkpoint["state_dict"]
     here, there = ({name: tensor.shape for name, tensor in state.items()} for state in states)
     if here != there:

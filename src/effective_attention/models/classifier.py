@@ -26,7 +26,7 @@ CHECKPOINT_KEY = "effective_attention"
 
 
 class SequenceClassifier(LightningModule):
-    """Finetune and test one model on one task.
+    """A LightningModule that finetunes and tests one model on one task.
 
     Args:
         model: A transformers model with ``task.num_outputs`` outputs; any number where the task has no labels.
@@ -46,8 +46,11 @@ class SequenceClassifier(LightningModule):
         origin: dict[str, Any] | None = None,
     ) -> None:
         super().__init__()
-        self.model, self.task = model, task
-        self.make_optimizer, self.warmup, self.origin = optimizer, warmup, origin or {}
+        self.model = model
+        self.task = task
+        self.make_optimizer = optimizer
+        self.warmup = warmup
+        self.origin = origin or {}
         self.val_metrics: MetricCollection = task.build_metrics()
         self.test_metrics: MetricCollection = task.build_metrics()
         self.attention_name = "standard"  # under which test scores are logged
@@ -57,7 +60,7 @@ class SequenceClassifier(LightningModule):
         self.train()  # transformers hands models out in eval mode, and Lightning would train them so, without dropout
 
     def forward(self, batch: Batch) -> Tensor:
-        """Logits (batch, classes), or scores (batch,) for regression."""
+        """Return logits (batch, classes), or scores (batch,) for regression."""
         logits: Tensor = self.model(**for_model(batch)).logits
         return logits[:, 0] if self.task.is_regression else logits
 
@@ -118,7 +121,10 @@ class SequenceClassifier(LightningModule):
         self.log_dict({f"test/{self.attention_name}/{name}": score for name, score in scores.items()}, sync_dist=True)
 
     def _warm_up(self) -> None:
-        """One untimed batch: the first call of a kernel is slow, and would be charged to whichever attention comes first."""
+        """Run one batch without timing it.
+
+        The first call of a kernel is slow, and would be charged to whichever attention comes first.
+        """
         batch = next(iter(self.trainer.datamodule.test_dataloader()), None)
         if batch is None:  # more processes than batches
             return
@@ -133,13 +139,13 @@ class SequenceClassifier(LightningModule):
     # --- checkpoints ---
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Only primitives and tensors, so that a checkpoint loads with ``weights_only``."""
+        """Add the model's origin, as primitives and tensors only, so that a checkpoint loads with ``weights_only``."""
         config = self.model.config.to_dict()
         checkpoint[CHECKPOINT_KEY] = {"task": self.task.to_dict(), "architecture": _primitive(config), **self.origin}
 
 
 def _primitive(value: Any) -> Any:
-    """A config as JSON would hold it: types torch's safe loader knows."""
+    """Convert a config to what JSON could hold: types that torch's safe loader knows."""
     if isinstance(value, dict):
         return {str(key): _primitive(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

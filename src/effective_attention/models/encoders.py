@@ -1,4 +1,4 @@
-"""Where a model's weights and tokenizer come from: the embedded package, the hub, a folder, or a random generator.
+"""Load a model's weights and tokenizer from the embedded package, the hub or a folder, or draw random weights.
 
 Every encoder answers the same calls, ``tokenizer()``, ``classifier(num_outputs)`` and ``masked_lm()``, so that nothing
 downstream knows the difference.
@@ -58,7 +58,7 @@ class PretrainedEncoder:
         return tokenizer
 
     def classifier(self, num_outputs: int) -> PreTrainedModel:
-        """The encoder with a fresh, random classification head."""
+        """Load the encoder with a new, random classification head."""
         model, loading = self._load(
             AutoModelForSequenceClassification, num_labels=num_outputs, output_loading_info=True
         )
@@ -71,11 +71,12 @@ class PretrainedEncoder:
         return model
 
     def masked_lm(self) -> PreTrainedModel:
-        """The encoder with its masked-language-model head, which many checkpoints do not have."""
+        """Load the encoder with its masked-language-model head, which many checkpoints do not have."""
         model, loading = self._load(AutoModelForMaskedLM, output_loading_info=True)
         if loading["missing_keys"]:
             raise UserError(
-                f"model {self.name} has no masked-language-model head (its checkpoint lacks {min(loading['missing_keys'])}); "
+                f"model {self.name} has no masked-language-model head "
+                f"(its checkpoint lacks {min(loading['missing_keys'])}); "
                 f"add model=bert_base or model.name=<hub id or folder>"
             )
         return model
@@ -102,12 +103,12 @@ class RandomEncoder:
     As it comes it is tiny, for tests and dry runs: it learns nothing worth knowing, in no time.
 
     Attributes:
-        name: What results call it.
+        name: Name of the model in results.
         layers: Number of layers.
         heads: Heads a layer.
-        width: Of the hidden states.
+        width: Width of the hidden states.
         widening: Width of the feed-forward layers, in widths.
-        dropout: Of hidden states and attention, while training.
+        dropout: Dropout of hidden states and attention, while training.
         embedded: Whether results are to be called a demonstration.
     """
 
@@ -136,7 +137,7 @@ class RandomEncoder:
         return AutoModelForSequenceClassification.from_config(config)
 
     def masked_lm(self) -> PreTrainedModel:
-        """As random as the rest."""
+        """Build the encoder with a masked-language-model head, all weights random."""
         return AutoModelForMaskedLM.from_config(self.classifier(2).config)
 
     def to_dict(self) -> dict[str, Any]:
@@ -160,19 +161,25 @@ Encoder = PretrainedEncoder | RandomEncoder
 
 
 def encoder_from_dict(options: dict[str, Any]) -> Encoder:
-    """The inverse of ``to_dict``. Never through ``_target_``: what a checkpoint says must not decide what code runs."""
+    """Build an encoder from what its ``to_dict`` returned.
+
+    This never goes through ``_target_``: what a checkpoint says must not decide what code runs.
+    """
     return RandomEncoder(**options) if "layers" in options else PretrainedEncoder(**options)
 
 
 def empty_classifier(config: dict[str, Any]) -> PreTrainedModel:
-    """A model of the given architecture without its weights, for a checkpoint to fill: needs neither hub nor package."""
+    """Build a model of the given architecture, with weights that a checkpoint will replace.
+
+    This needs neither the hub nor the embedded package.
+    """
     architecture = AutoConfig.for_model(**config)
     return AutoModelForSequenceClassification.from_config(architecture)
 
 
 @cache
 def embedded_folder() -> Path:
-    """The embedded model's folder, after its weights have been compared with the known checksum."""
+    """Return the embedded model's folder, after comparing its weights with the known checksum."""
     spec = find_spec(_EMBEDDED_PACKAGE)
     if spec is None or spec.origin is None:
         raise UserError(
@@ -200,6 +207,6 @@ def _explain(name: str, error: Exception) -> str:
     if Path(name).is_dir():
         return f"model folder {name!r} cannot be loaded ({reason}); it needs config.json, weights and tokenizer files"
     return (
-        f"model {name!r} is neither a folder nor to be had from the hub ({reason}); check the name and the network, "
+        f"model {name!r} is neither a folder nor available on the hub ({reason}); check the name and the network, "
         f"or add model=minilm (embedded) or model.name=<folder>"
     )

@@ -34,7 +34,7 @@ _BRIGHTEST = 32  # half a line
 def to_image(
     attention: Float[Tensor, "map query key"], lengths: Int[Tensor, " map"] | None = None
 ) -> Float[Tensor, "map 1 size size"]:
-    """Attention maps of any length as images of one size, each pixel from 0 to 1.
+    """Turn attention maps of any length into images of one size, each pixel from 0 to 1.
 
     Args:
         attention: Standard or effective attention, one map per head; queries and keys are the same tokens.
@@ -56,7 +56,7 @@ def to_image(
 
 
 def _area_weights(lengths: Tensor, tokens: int) -> Float[Tensor, "map size token"]:
-    """Row p holds the share of pixel p that each token covers when ``length`` tokens are laid over ``SIZE`` pixels."""
+    """Return the share of each pixel that each token covers when ``length`` tokens are laid over ``SIZE`` pixels."""
     pixel = torch.arange(SIZE, device=lengths.device, dtype=torch.float32)[None, :, None]
     token = torch.arange(tokens, device=lengths.device, dtype=torch.float32)[None, None]
     width = SIZE / lengths.float()[:, None, None]  # pixels a token
@@ -65,7 +65,9 @@ def _area_weights(lengths: Tensor, tokens: int) -> Float[Tensor, "map size token
 
 
 class ConvNet(nn.Module):
-    """Image (map, 1, size, size) → a score per pattern (map, pattern); about 60 000 weights. One member of a ``PatternNet``.
+    """A small network, one member of a ``PatternNet``: image (map, 1, size, size) → score per pattern (map, pattern).
+
+    It has about 60 000 weights.
 
     A pattern is a matter of long thin lines and of areas, which small convolutions see badly. So each pixel is also
     told how bright its column and its diagonal are as a whole, and the last layers are told the brightest columns, the
@@ -104,7 +106,7 @@ class ConvNet(nn.Module):
         return self.classifier(torch.cat([found.mean(dim=(-2, -1)), found.amax(dim=(-2, -1)), *profiles], dim=1))
 
     def _diagonals(self, image: Tensor) -> Tensor:
-        """Each pixel replaced by the mean of its diagonal."""
+        """Replace each pixel by the mean of its diagonal."""
         flat = image.flatten(1)
         total = flat.new_zeros(len(flat), 2 * SIZE - 1).index_add_(1, self._offset, flat)
         count = torch.bincount(self._offset, minlength=2 * SIZE - 1)
@@ -126,30 +128,40 @@ class PatternNet(nn.Module):
         return torch.stack(scores).mean(dim=0)
 
 
-_TOP, _EDGES = 6, tuple(range(10, SIZE - 9, 4))
+_TOP = 6
+_EDGES = tuple(range(10, SIZE - 9, 4))
 _PROFILES = 2 * _TOP + 9 + 2 * len(_EDGES)
 
 
 def _top(columns: Tensor) -> Tensor:
-    """The brightest columns, brightest first: (map, 1, 1, size) → (map, top)."""
+    """Return the brightest columns, brightest first: (map, 1, 1, size) → (map, top)."""
     return columns[:, 0, 0].topk(_TOP, dim=-1).values
 
 
 def two_squares(image: Float[Tensor, "map 1 size size"]) -> Float[Tensor, "map edge"]:
-    """For edges all over the map: log of brightness within the two squares of the diagonal over brightness beside them."""
+    """Measure how well the map falls into two squares along its diagonal, for several places of the edge between them.
+
+    The measure is the log of the brightness within the squares over the brightness beside them.
+    """
     below = nn.functional.pad(
         image[:, 0].cumsum(-1).cumsum(-2), (1, 0, 1, 0)
     )  # (map, size + 1, size + 1): sum above and left
     edge = torch.tensor(_EDGES, device=image.device)
-    whole, first = below[:, -1:, -1], below[:, edge, edge]
-    left, top = below[:, -1, :][:, edge], below[:, :, -1][:, edge]  # all rows, first columns; first rows, all columns
-    inside, across = whole - left - top + 2 * first, left + top - 2 * first
+    whole = below[:, -1:, -1]
+    first = below[:, edge, edge]
+    left = below[:, -1, :][:, edge]  # all rows, first columns
+    top = below[:, :, -1][:, edge]  # first rows, all columns
+    inside = whole - left - top + 2 * first
+    across = left + top - 2 * first
     area = edge**2 + (SIZE - edge) ** 2
     return torch.log((inside / area + 0.01) / (across / (SIZE**2 - area) + 0.01))
 
 
 def _step(inputs: int, outputs: int, *, first: bool) -> nn.Sequential:
-    """Half the resolution, more channels; the first step takes a wider look at every second pixel, which is the cheapest."""
+    """Build a step of the network that halves the resolution and changes the number of channels.
+
+    The first step takes a wider look at every second pixel, which is the cheapest.
+    """
     if first:
         return nn.Sequential(
             nn.Conv2d(inputs, outputs, 5, stride=2, padding=2, bias=False), nn.BatchNorm2d(outputs), nn.ReLU()
@@ -164,7 +176,7 @@ def _files() -> Any:
 
 
 def load_pattern_net() -> PatternNet:
-    """The trained net, in evaluation mode."""
+    """Load the trained net, in evaluation mode."""
     from safetensors.torch import load
 
     net = PatternNet()
@@ -174,7 +186,10 @@ def load_pattern_net() -> PatternNet:
 
 @cache
 def pattern_net_facts() -> dict[str, Any]:
-    """How good the net is, as the training script wrote it: score and confusion on held-out maps, agreement of the annotation."""
+    """Read how good the net is, as the training script wrote it.
+
+    These are score and confusion on held-out maps, and how well the annotations agree.
+    """
     facts: dict[str, Any] = json.loads((_files() / "pattern_net.json").read_text(encoding="utf-8"))
     return facts
 
@@ -187,7 +202,7 @@ def classify(
     *,
     batch: int = 256,
 ) -> Int[Tensor, " map"]:
-    """The pattern of each map, as an index into ``PATTERNS``; see ``to_image`` for the arguments."""
+    """Return the pattern of each map, as an index into ``PATTERNS``; see ``to_image`` for the arguments."""
     lengths = (
         torch.full(attention.shape[:1], attention.shape[-1], device=attention.device) if lengths is None else lengths
     )

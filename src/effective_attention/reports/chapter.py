@@ -1,7 +1,8 @@
 """What a chapter of the report is: everything that is said and shown of one analysis, in one place.
 
-A chapter is one module of ``reports.chapters`` (or a package, where it is long) that ends in ``CHAPTER = Chapter(...)``. The
-report, the figures, the numbers that loggers follow and the W&B workspace are all derived from the chapters.
+A chapter is one module of ``reports.chapters`` (or a package, where it is long) that ends in ``CHAPTER =
+Chapter(...)``. The report, the figures, the numbers that loggers follow and the W&B workspace are all derived from the
+chapters.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from effective_attention.reports.grid import Grid
 
 
 def has_rows(table: DataFrame) -> bool:
-    """Tell whether there is anything to draw."""
+    """Tell whether the table has rows to draw."""
     return len(table) > 0
 
 
@@ -25,7 +26,7 @@ class Drawing:
     """A figure of a chapter.
 
     Attributes:
-        name: Of its files, ``figures/<name>.png`` and ``.svg``; no two figures of all chapters share one.
+        name: Name of its files, ``figures/<name>.png`` and ``.svg``; no two figures of all chapters share one.
         caption: What it shows, in a sentence or two.
         draw: From the analysis' table, of one run or of several, to the figure.
         condition: Whether the table holds what the figure shows; asked only of tables that have rows.
@@ -48,8 +49,8 @@ class Scalars:
     """The few numbers of a table that a dashboard follows.
 
     Attributes:
-        title: Of their panel.
-        unit: Of its vertical axis.
+        title: Title of their panel.
+        unit: Unit of its vertical axis.
         prefix: What their names begin with: ``<prefix>/<attention>/<rest>``.
         compute: From the analysis' table to the numbers by name.
     """
@@ -62,7 +63,10 @@ class Scalars:
 
 @dataclass(frozen=True)
 class Piece:
-    """A stretch of text with one background: ``level`` from -LEVELS to LEVELS, 0 none. ``value`` is the exact weight."""
+    """A stretch of text with one background.
+
+    ``level`` goes from -LEVELS to LEVELS, 0 is no background; ``value`` is the exact weight.
+    """
 
     text: str
     level: int = 0
@@ -72,7 +76,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Highlighted:
-    """A text whose words have backgrounds, ready to be set."""
+    """A text whose words have backgrounds, ready for the page."""
 
     title: str
     pieces: list[Piece]
@@ -93,11 +97,11 @@ class Chapter:
 
     Attributes:
         analysis: Its name, which is that of its table and of its config.
-        title: Of the chapter.
+        title: Title of the chapter.
         source: Where the paper shows the same, such as ``Fig. 1``.
         text: What is asked, and how it is measured.
         paper_says: What the paper found; empty: nothing to compare with.
-        figures: In the order of the page.
+        figures: Its figures, in the order of the page.
         tables: From the analysis' table to small tables; those without rows are left out.
         across: From the tables of all analyses to one more small table; None: there is none.
         scalars: What loggers follow; None: nothing.

@@ -1,4 +1,4 @@
-"""A small table of the report, ready to be set."""
+"""A small table of the report, ready for the page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ NONE = "\N{EN DASH}"
 
 @dataclass(frozen=True)
 class Grid:
-    """A table ready to be set: ``groups`` are headings over several columns, ``paper`` the columns that are not ours."""
+    """A table ready for the page.
+
+    ``groups`` are headings over several columns, ``paper`` the columns that are not ours.
+    """
 
     caption: str
     columns: list[str]
@@ -21,7 +24,7 @@ class Grid:
 
 
 def number(value: Any, digits: int = 3) -> str:
-    """A number as text.
+    """Write a number as text.
 
     >>> number(0.5), number(3e-7), number(None) == number(float("nan")) == NONE
     ('0.500', '3.0e-07', True)

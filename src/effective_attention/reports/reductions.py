@@ -1,4 +1,4 @@
-"""From tables to what figures and small tables show, in pandas alone: panels of runs, averages of layers, correlations."""
+"""Reduce tables to what figures and small tables show, in pandas alone: panels of runs, averages, correlations."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ TASK_TITLES = MappingProxyType(
         "agreement": "Verb number", "treebank": "Treebank",
     }
 )  # fmt: skip
-"""The paper's five tasks in its order, then the rest of GLUE, then Abnar & Zuidema's, then annotated text without labels."""
+"""The paper's five tasks in its order, the rest of GLUE, Abnar & Zuidema's, and annotated text without labels."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """What one run, or the seeds of one setting, contributed to a table."""
+    """The rows of a table that one run, or the seeds of one setting, contributed."""
 
     task: str
     title: str
@@ -29,7 +29,7 @@ class Panel:
 
 
 def panels(table: DataFrame) -> list[Panel]:
-    """One per task and setting, in the paper's order; a title names the settings only where they differ."""
+    """Cut a table into panels, one per task and setting, in the paper's order; name settings only where they differ."""
     keyed = table.assign(state=np.where(table["checkpoint"].fillna("") == "", "pretrained", "finetuned"))
     varied = [name for name in ("model", "data", "split", "state") if keyed.groupby("task")[name].nunique().max() > 1]
     found = [
@@ -41,12 +41,12 @@ def panels(table: DataFrame) -> list[Panel]:
 
 
 def task_title(task: str) -> str:
-    """The task's usual spelling; as it is, but not too long for a panel, if we do not know it."""
+    """Return the task's usual spelling; a task we do not know keeps its name, shortened to fit a panel."""
     return TASK_TITLES.get(task, shortened(task))
 
 
 def shortened(text: object, most: int = 16) -> str:
-    """Text from data, on one line, and short enough not to take a figure's place.
+    """Put text from data on one line, short enough not to take a figure's place.
 
     >>> shortened("a name that goes on")
     'a name that goe…'
@@ -56,24 +56,24 @@ def shortened(text: object, most: int = 16) -> str:
 
 
 def attentions(table: DataFrame, wanted: Sequence[str] = ("standard", "effective")) -> list[str]:
-    """Those of ``wanted`` the table has, in that order."""
+    """List those of ``wanted`` that the table has, in that order."""
     present = set(table["attention"])
     return [name for name in wanted if name in present]
 
 
 def layer_by_head(table: DataFrame, value: str = "value") -> DataFrame:
-    """Layers as rows and heads as columns; several runs of one setting are averaged."""
+    """Pivot a table to layers as rows and heads as columns; several runs of one setting are averaged."""
     rows = table[table["layer"].notna() & table["head"].notna()].astype({"layer": int, "head": int})
     return rows.pivot_table(index="layer", columns="head", values=value, aggfunc="mean", dropna=False)
 
 
 def by_layer(rows: DataFrame, layer: str = "layer") -> Series:
-    """Mean of ``value`` by layer, over whatever else the rows hold (heads, folds, seeds)."""
+    """Average ``value`` by layer, over whatever else the rows hold (heads, folds, seeds)."""
     return rows["value"].groupby(rows[layer].astype(int)).mean()
 
 
 def some_layers(table: DataFrame) -> list[int]:
-    """The first, the middle and the last layer; fewer of a shallow model.
+    """Choose the first, the middle and the last layer; fewer of a shallow model.
 
     >>> some_layers(DataFrame({"layer": range(12)})), some_layers(DataFrame({"layer": [0, 1]}))
     ([0, 5, 11], [0, 1])
@@ -83,7 +83,7 @@ def some_layers(table: DataFrame) -> list[int]:
 
 
 def by_weights(table: DataFrame) -> list[tuple[Panel, dict[str, DataFrame]]]:
-    """Panels that hold pretrained and finetuned weights together, and the rows of each."""
+    """Return the panels that hold both pretrained and finetuned weights, with the rows of each."""
     tuned = np.where(table["checkpoint"].fillna("") == "", "pretrained", "finetuned")
     found = panels(table.assign(weights=tuned, checkpoint=""))
     return [(panel, {str(name): rows for name, rows in panel.table.groupby("weights", sort=False)}) for panel in found]

@@ -21,14 +21,14 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 
 class SweepReport(Callback):
-    """Writes ``report.html`` and ``figures/`` over all runs of a sweep that has tables."""
+    """A Hydra callback that writes ``report.html`` and ``figures/`` over all runs of a sweep that have tables."""
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         report_on(Path(config.hydra.sweep.dir))
 
 
 def report_on(folder: Path) -> int:
-    """One report over every run below ``folder`` that has tables; says how many there were."""
+    """Write one report over every run below ``folder`` that has tables; return how many there were."""
     runs = [run for run in collect_runs(folder) if run.tables]
     if runs:
         from effective_attention.reports.chapters import all_chapters  # matplotlib: seconds
@@ -44,8 +44,8 @@ def write_report(path: Path, runs: Sequence[RunResults], *, figures: Path | None
     """Write the report over ``runs`` to ``path``, in one step.
 
     Args:
-        path: Where it goes.
-        runs: What it is over.
+        path: The file to write.
+        runs: The runs to report on.
         figures: The folder into which ``write_figures`` has drawn these runs' tables; None: drawn for the page alone.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What finished runs have left on disk: their facts and their tables. Imports nothing heavy at the top."""
+"""Read what finished runs have left on disk: their facts and their tables. Imports nothing heavy at the top."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunResults:
-    """What a run directory holds: ``metrics.json``, the tables by analysis, and the directory's name."""
+    """The contents of a run directory: ``metrics.json``, the tables by analysis, and the directory's name."""
 
     facts: dict[str, Any]
     tables: dict[str, DataFrame] = field(default_factory=dict)
@@ -24,7 +24,7 @@ class RunResults:
 
 
 def collect_runs(folder: Path) -> list[RunResults]:
-    """Every finished run in or below ``folder``, in the order of its job numbers."""
+    """Read every finished run in or below ``folder``, in the order of its job numbers."""
     found = [path.parent for path in folder.rglob("metrics.json")]
     return [read_run(path, str(path.relative_to(folder))) for path in sorted(found, key=_job_order)]
 
@@ -34,7 +34,7 @@ def _job_order(path: Path) -> tuple[Any, ...]:
 
 
 def read_run(folder: Path, name: str = "") -> RunResults:
-    """The run in ``folder``; its tables are those in ``tables/*.parquet``."""
+    """Read the run in ``folder``; its tables are those in ``tables/*.parquet``."""
     import pandas
 
     try:
@@ -51,7 +51,7 @@ def read_run(folder: Path, name: str = "") -> RunResults:
 
 
 def combine(runs: Sequence[RunResults]) -> dict[str, DataFrame]:
-    """The runs' tables by analysis, one under the other, with a column ``run`` that counts the runs."""
+    """Put the runs' tables together, by analysis, with a column ``run`` that counts the runs."""
     import pandas
 
     parts: dict[str, list[DataFrame]] = {}

@@ -11,7 +11,7 @@ from effective_attention.reports.sweep import NOT_SCORES
 
 
 def scores(runs: Sequence[Mapping[str, Any]]) -> Grid:
-    """One row per run and attention: the task's metrics, and what the attention changed."""
+    """Make a table with one row per run and attention: the task's metrics, and what the attention changed."""
     settings = [name for name in ("seed", "checkpoint") if _differs(runs, name)]
     rows = []
     for facts in runs:
@@ -24,13 +24,13 @@ def scores(runs: Sequence[Mapping[str, Any]]) -> Grid:
 
 
 def _differs(runs: Sequence[Mapping[str, Any]], setting: str) -> bool:
-    """Whether runs of one task do."""
+    """Tell whether runs of one task differ in a setting."""
     found = {(facts.get("run/task"), facts.get(f"run/{setting}")) for facts in runs}
     return len(found) > len({task for task, _ in found})
 
 
 def run_fact(facts: Mapping[str, Any], name: str) -> str:
-    """What a run says of itself, such as its seed or its checkpoint; empty where it says nothing."""
+    """Return what a run says of itself, such as its seed or its checkpoint; empty where it says nothing."""
     value = facts.get(f"run/{name}")
     if value is None and name == "checkpoint":
         return "trained in this run" if "val/loss" in facts else "none: pretrained"

@@ -30,7 +30,7 @@ _PADDED = "as published, with padding inside the null space"
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure inside the page. Widths in CSS pixels: it never gets smaller than ``least``, its box scrolls instead."""
+    """A figure inside the page; it never gets narrower than ``least`` CSS pixels, its box scrolls instead."""
 
     source: str
     alt: str
@@ -65,7 +65,7 @@ class Section:
 
 
 def overview(runs: Sequence[RunResults]) -> dict[str, Any]:
-    """Title, the runs, and what a reader must know of them."""
+    """Collect the report's title, the runs, and what a reader must know of them."""
     tasks = list(dict.fromkeys(task_title(str(run.facts.get("run/task", "?"))) for run in runs))
     told = [str(run.facts["run/note"]) for run in runs if run.facts.get("run/note")]
     notes = {
@@ -82,7 +82,7 @@ def overview(runs: Sequence[RunResults]) -> dict[str, Any]:
 
 
 def _explorers(runs: Sequence[RunResults]) -> list[tuple[str, str]]:
-    """Of each run that has an interactive page: what to call it, and where it lies beside the report."""
+    """List the interactive pages of the runs: name, and place beside the report."""
     with_page = [run for run in runs if "explorer" in run.tables]
     return [
         (run.name or task_title(str(run.facts.get("run/task", "?"))), quote(str(Path(run.name) / "explorer.html")))
@@ -91,7 +91,7 @@ def _explorers(runs: Sequence[RunResults]) -> list[tuple[str, str]]:
 
 
 def _examples(facts: Mapping[str, Any]) -> str:
-    """Such as ``validation 408``; the training split only where there is nothing else."""
+    """Write the number of examples, such as ``validation 408``; of training only if there is nothing else."""
     counts = [name for name in facts if name.startswith("data/") and name.endswith("/examples")]
     splits = {name.split("/")[1]: facts[name] for name in counts}
     tested = {name: count for name, count in splits.items() if name != "train"} or splits
@@ -101,7 +101,8 @@ def _examples(facts: Mapping[str, Any]) -> str:
 def sections(runs: Sequence[RunResults], tables: Mapping[str, DataFrame], figures: Path | None) -> list[Section]:
     """Make the sections: scores first, then each analysis that has a table, in the order of the chapters.
 
-    A table that no chapter speaks of (of a user's own analysis, read by a process that has not loaded it) is shown as it is.
+    A table that no chapter speaks of (of a user's own analysis, read by a process that has not loaded it) is shown as
+    it is.
     """
     facts = [run.facts for run in runs]
     found = [_scores(facts)] if any(name.startswith("test/") for fact in facts for name in fact) else []
@@ -120,7 +121,8 @@ def _scores(facts: Sequence[Mapping[str, Any]]) -> Section:
 
 
 def _section(chapter: Chapter, tables: Mapping[str, DataFrame], figures: Path | None) -> Section:
-    name, table = chapter.analysis, tables[chapter.analysis]
+    name = chapter.analysis
+    table = tables[chapter.analysis]
     made = [make(table) for make in chapter.tables]
     made += [] if chapter.across is None else [chapter.across(tables)]
     grids = [grid for grid in made if grid.rows]  # what was not asked for has no rows
@@ -132,7 +134,7 @@ def _section(chapter: Chapter, tables: Mapping[str, DataFrame], figures: Path | 
 
 
 def measured(table: DataFrame) -> str:
-    """Say in one sentence on which tasks, splits, numbers of examples, model and data the rows were measured, and how."""
+    """Say in one sentence on which tasks, splits, numbers of examples, model and data the rows were measured."""
     if "text" in table:
         return _of_a_text(table)
     found = panels(table)
@@ -151,14 +153,14 @@ def _of_a_text(table: DataFrame) -> str:
 
 
 def _count(panel: Panel, column: str) -> str:
-    """Such as ``MRPC 408``, or ``MRPC 408, mean of 3 runs``."""
+    """Write a panel's title and count, such as ``MRPC 408`` or ``MRPC 408, mean of 3 runs``."""
     runs = panel.table["run"].nunique() if "run" in panel.table else 1
     mean = f", mean of {runs} runs" if runs > 1 else ""
     return f"{one_line(panel.title)} {int(panel.table[column].max())}{mean}"
 
 
 def _reading(table: DataFrame, found: Sequence[Panel]) -> str:
-    """Say how effective attention was read where that is not exactly, which is what all else means."""
+    """Say how effective attention was read, where that is not the exact reading; else return an empty text."""
     readings = list(table["reading"].dropna().unique()) if "reading" in table else []
     if "padded" not in readings:
         return ""
@@ -173,7 +175,8 @@ def _reading(table: DataFrame, found: Sequence[Panel]) -> str:
 
 
 def _picture(drawing: Drawing, table: DataFrame, figures: Path | None) -> Picture:
-    name, caption = drawing.name, drawing.caption
+    name = drawing.name
+    caption = drawing.caption
     if figures is None:
         drawn = figure_bytes(drawing.draw(table), "svg", salt=name)
     else:

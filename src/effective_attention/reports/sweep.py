@@ -38,7 +38,7 @@ NOT_SCORES = frozenset((*_COMMON, _DIFFERENCE, *_NOT_SHOWN))
 
 
 class SweepSummary(Callback):
-    """Keeps ``summary.csv`` and ``summary.md`` in the sweep's folder up to date and prints the table at the end.
+    """A Hydra callback that keeps ``summary.csv`` and ``summary.md`` of a sweep up to date, and prints the table.
 
     Written after every job: a sweep that a later job brings down has its summary all the same.
     """
@@ -64,7 +64,7 @@ class SweepSummary(Callback):
 
 
 def read_runs(folder: Path) -> list[tuple[str, Metrics]]:
-    """Every finished run below ``folder``: what was varied, apart from task and seed, and its metrics."""
+    """Read every finished run below ``folder``: what was varied, apart from task and seed, and its metrics."""
     paths = sorted(folder.glob("*/metrics.json"))
     overrides = [[str(text) for text in OmegaConf.load(path.parent / ".hydra" / "overrides.yaml")] for path in paths]
     shared = set.intersection(*map(set, overrides)) if overrides else set()
@@ -76,7 +76,7 @@ def read_runs(folder: Path) -> list[tuple[str, Metrics]]:
 
 
 def summarise(runs: Sequence[tuple[str, Metrics]]) -> list[Row]:
-    """One row for each (task, model, data, setting, attention)."""
+    """Summarise the runs, with one row for each (task, model, data, setting, attention)."""
     groups: dict[tuple[str, str, str, str], list[Metrics]] = defaultdict(list)
     for setting, metrics in runs:
         groups[metrics["run/task"], metrics["run/model"], metrics["run/data"], setting].append(metrics)
@@ -105,7 +105,7 @@ def _row(key: tuple[str, str, str, str], kind: str, members: list[Metrics]) -> R
 
 
 def mean_and_std(values: Sequence[float | None], *, digits: int) -> str:
-    """Sample standard deviation; a single value has none.
+    """Write mean and sample standard deviation as text; a single value has no deviation.
 
     >>> mean_and_std([0.5, 0.7], digits=2), mean_and_std([0.5], digits=2), mean_and_std([None], digits=2)
     ('0.60 ± 0.14', '0.50', 'undefined')
@@ -123,13 +123,13 @@ def _largest(values: Sequence[float | None]) -> str:
 
 
 def _known(values: Sequence[float | None]) -> list[float] | None:
-    """The numbers, or None if one of them is undefined, which metrics.json writes as null."""
+    """Return the numbers, or None if one of them is undefined, which metrics.json writes as null."""
     known = [value for value in values if value is not None and math.isfinite(value)]
     return known if len(known) == len(values) else None
 
 
 def _columns(rows: Sequence[Row]) -> list[str]:
-    """All columns in order of first appearance, without those empty everywhere; what all tasks share goes last."""
+    """List the columns that are not empty everywhere, by first appearance; those that all tasks share go last."""
     last = [*(title for title, _ in _COMMON.values()), "logit difference"]
     names = dict.fromkeys(name for row in rows for name in row)
     used = [name for name in names if any(row.get(name) for row in rows)]

@@ -39,7 +39,7 @@ GOLD = "gold"
 
 @dataclass
 class PlannedAnalyses:
-    """The analyses to run on a run's model, a tagger, and perhaps a text of the user's."""
+    """The analyses to run on a run's model, with the tagger, and the user's text where there is one."""
 
     run: Run
     chosen: dict[str, Analysis]
@@ -49,7 +49,7 @@ class PlannedAnalyses:
 
     @classmethod
     def plan(cls, cfg: DictConfig, run: Run) -> PlannedAnalyses:
-        """Build everything a wrong option or a missing model can break."""
+        """Build everything that a wrong option or a missing model can break."""
         chosen = _answerable(_instances(cfg.analysis), has_labels=run.task.has_labels)
         chosen = _comparable(chosen, finetuned=is_finetuned(run))
         texts = [text for text in (cfg.get("text"), cfg.get("text_pair")) if text is not None]
@@ -65,7 +65,7 @@ class PlannedAnalyses:
 
     @cached_property
     def annotated(self) -> Annotated:
-        """Return what the split's tokens are."""
+        """Return the annotation of the split's tokens."""
         data = self.run.datamodule
         examples = data.split(data.eval_split).examples
         options: dict[str, Any] = {"progress": True, "gold": examples.words}
@@ -90,7 +90,7 @@ class PlannedAnalyses:
             return self.run.encoder.masked_lm()
 
     def subject(self, device: torch.device) -> Subject:
-        """Bring model and examples together on a device."""
+        """Bring model and examples together on a device, as what analyses look at."""
         data = self.run.datamodule
         model = self.run.classifier.model
         for part in (model, self.reference):
@@ -138,7 +138,7 @@ class PlannedAnalyses:
         return AnalysisResults(told, {name: page for name, page in pages.items() if page is not None})
 
     def _with_facts(self, table: pd.DataFrame) -> pd.DataFrame:
-        """Put in front of every row what it was measured on; what an analysis says of itself counts."""
+        """Add columns in front that say what was measured on; those the analysis has itself are kept."""
         facts = self.run.facts
         data = self.run.datamodule
         columns = {
@@ -178,7 +178,7 @@ def _instances(configs: DictConfig | None) -> dict[str, Analysis]:
 
 
 def _tagger(cfg: DictConfig, run: Run) -> Tagger | None:
-    """Load the tagger; None where the words are known. The run's facts say which."""
+    """Load the tagger, or None where the data has gold words; write into the run's facts which it is."""
     data = run.datamodule
     tagger: Tagger | None = instantiate(cfg.tagger) if data.split(data.eval_split).examples.words is None else None
     run.facts["run/words"] = GOLD if tagger is None else tagger.name
@@ -186,7 +186,7 @@ def _tagger(cfg: DictConfig, run: Run) -> Tagger | None:
 
 
 def _answerable(analyses: dict[str, Analysis], *, has_labels: bool) -> dict[str, Analysis]:
-    """Leave out those that ask whether the model is right, where nobody knows."""
+    """Leave out analyses that ask whether the model is right, where the task has no labels."""
     left_out = [name for name, analysis in analyses.items() if analysis.needs_labels and not has_labels]
     if left_out:
         log.warning("left out, because the task has no labels: %s", ", ".join(left_out))
@@ -194,7 +194,7 @@ def _answerable(analyses: dict[str, Analysis], *, has_labels: bool) -> dict[str,
 
 
 def _comparable(analyses: dict[str, Analysis], *, finetuned: bool) -> dict[str, Analysis]:
-    """Leave out those that would compare the pretrained model with itself."""
+    """Leave out analyses that would compare the pretrained model with itself."""
     left_out = [name for name, analysis in analyses.items() if analysis.needs_reference and not finetuned]
     if left_out:
         log.warning("left out, because there is no finetuned model: %s; add checkpoint=<run>", ", ".join(left_out))
@@ -203,7 +203,7 @@ def _comparable(analyses: dict[str, Analysis], *, finetuned: bool) -> dict[str, 
 
 @dataclass
 class AnalysisResults:
-    """What was found: tables and pages (HTML) by analysis, and where figures and the report were written."""
+    """Tables and pages (HTML) by analysis, and where figures and the report were written."""
 
     tables: Tables
     pages: dict[str, str] = field(default_factory=dict)

@@ -18,7 +18,7 @@ _WATCHED = ("token_types", "finetuning_shift")
 
 
 class AttentionDrift(Callback):
-    """Logs ``named_scalars`` on a fixed subset of the evaluation split.
+    """A callback that logs ``named_scalars`` on a fixed subset of the evaluation split.
 
     Args:
         planned: Model, pretrained start and tagged texts. Of its analyses those that give scalars are used.

@@ -32,7 +32,7 @@ BAD_INPUT = 2
 
 
 def command(main: Callable[[], Any]) -> None:
-    """Run a Hydra entry point, with one line for what is wrong with the options themselves."""
+    """Run a Hydra entry point; wrong options end it with one line on stderr."""
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # hand us the exception instead of printing it
     sys.argv[1:] = [quoted(argument) for argument in sys.argv[1:]]
     with one_line_errors():
@@ -40,7 +40,7 @@ def command(main: Callable[[], Any]) -> None:
 
 
 def quoted(argument: str) -> str:
-    """A text on the command line means itself, commas, quotes and all, not Hydra's grammar.
+    """Quote a text on the command line, so that it means itself and is not read by Hydra's grammar.
 
     >>> quoted("text=Well, <done>."), quoted("task=mrpc")
     ("text='Well, <done>.'", 'task=mrpc')
@@ -55,7 +55,7 @@ def quoted(argument: str) -> str:
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """What a user can mend ends the program with one line; anything else is our bug and keeps its traceback.
+    """End the program with one line for an error that a user can correct; any other is our bug and keeps its traceback.
 
     Used inside the entry point too: an exception that reached Hydra would be announced by a line of its own.
     """
@@ -70,7 +70,7 @@ def one_line_errors() -> Iterator[None]:
 
 
 def explain(error: BaseException | None) -> str | None:
-    """One line for an error that bad input, a bad option or a bad disk can cause; None for all others."""
+    """Describe in one line an error that bad input, a bad option or a bad disk can cause; None for all others."""
     while error is not None:
         line = _explain_one(error)
         if line is not None:
@@ -108,7 +108,7 @@ def _explain_one(error: BaseException) -> str | None:
 
 @contextmanager
 def nothing_left_behind(run_dir: Path) -> Iterator[None]:
-    """If bad input ends the command before it produced anything, take Hydra's files away again, and the folder if now empty."""
+    """Remove Hydra's files if bad input ends the command before it produced anything, and the folder if now empty."""
     try:
         yield
     except Exception as error:
@@ -120,7 +120,7 @@ def nothing_left_behind(run_dir: Path) -> Iterator[None]:
 
 
 def _remove_hydra_files(run_dir: Path) -> None:
-    """Only what Hydra wrote for this run: the folder may be one of the user's, with other files in it."""
+    """Remove only what Hydra wrote for this run: the folder may be the user's, with other files in it."""
     from hydra.core.hydra_config import HydraConfig
 
     if not HydraConfig.initialized():

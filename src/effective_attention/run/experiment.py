@@ -1,4 +1,6 @@
-"""The two commands, as functions of a composed config: ``train`` finetunes, tests and analyses; ``evaluate`` tests and analyses.
+"""The two commands, as functions of a composed config.
+
+``train`` finetunes, tests and analyses; ``evaluate`` tests and analyses.
 
 Each is a straight line: check everything, build, run, write. Tests call them directly.
 """
@@ -35,7 +37,7 @@ Metrics = dict[str, Any]
 
 
 def train(cfg: DictConfig) -> Metrics:
-    """Finetune, then test under each attention. Returns what ``metrics.json`` holds."""
+    """Finetune, then test under each attention; return what ``metrics.json`` holds."""
     with nothing_left_behind(Path(cfg.run_dir)):
         run = prepare(cfg, checkpoint=None)
         resume = _resume(cfg, run)
@@ -53,7 +55,7 @@ def train(cfg: DictConfig) -> Metrics:
 
 
 def evaluate(cfg: DictConfig) -> Metrics:
-    """Test a checkpoint, or the pretrained model, under each attention. Returns what ``metrics.json`` holds."""
+    """Test a checkpoint, or the pretrained model, under each attention; return what ``metrics.json`` holds."""
     with nothing_left_behind(Path(cfg.run_dir)):
         run = prepare(cfg, checkpoint=cfg.checkpoint)
         planned = PlannedAnalyses.plan(cfg, run)
@@ -84,7 +86,7 @@ def _write_config(cfg: DictConfig, folder: Path) -> None:
 
 
 class _SaveWhenInterrupted(Callback):
-    """Ctrl-C, SIGTERM or an error in the middle of training: keep what has been learnt."""
+    """A callback that saves a checkpoint when Ctrl-C, SIGTERM or an error ends training."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "checkpoints" / "last.ckpt"
@@ -96,7 +98,7 @@ class _SaveWhenInterrupted(Callback):
 
 
 def _checkpointing(run: Run) -> list[Callback]:
-    """``best.ckpt`` by the task's metric (weights only) and ``last.ckpt`` with all that resuming needs."""
+    """Build callbacks that save ``best.ckpt`` by the task's metric (weights only), and ``last.ckpt`` to resume from."""
     folder = str(run.folder / "checkpoints")
     metric = f"val/{run.task.main_metric}"
     return [
@@ -123,7 +125,7 @@ def _trainer(cfg: DictConfig, run: Run, callbacks: list[Callback]) -> pl.Trainer
 
 
 def _sweep_name() -> str | None:
-    """The sweep's folder name, which its runs share as their W&B group; None outside a sweep."""
+    """Return the sweep's folder name, which its runs share as their W&B group; None outside a sweep."""
     hydra = HydraConfig.get() if HydraConfig.initialized() else None
     return Path(hydra.sweep.dir).name if hydra is not None and hydra.mode == RunMode.MULTIRUN else None
 
@@ -167,10 +169,8 @@ def _log(
 
 
 def _tell(run: Run, rows: list[dict[str, str]], metrics: Metrics, results: AnalysisResults) -> None:
-    print_rows(
-        rows,
-        title=f"{run.task.name}: {run.encoder.name} on {run.datamodule.split(run.datamodule.eval_split).examples.source}",
-    )
+    source = run.datamodule.split(run.datamodule.eval_split).examples.source
+    print_rows(rows, title=f"{run.task.name}: {run.encoder.name} on {source}")
     truncated = [
         f"{int(count)} {name.split('/')[1]}" for name, count in metrics.items() if name.endswith("/truncated") and count
     ]

@@ -1,4 +1,4 @@
-"""Where numbers go while they are made: CSV always, Weights & Biases when it works.
+"""Log numbers while they are made: as CSV always, to Weights & Biases when it works.
 
 W&B is a convenience, never a condition: whatever goes wrong with it is said once, in one line, and the run goes on.
 """
@@ -50,13 +50,13 @@ class ForgivingWandbLogger(WandbLogger):
         self._attempt(lambda: super(ForgivingWandbLogger, self).log_hyperparams(params))
 
     def log_rows(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """A table of the results."""
+        """Log a table of the results."""
         columns = list(dict.fromkeys(column for row in rows for column in row))
         data = [[row.get(column, "") for column in columns] for row in rows]
         self._attempt(lambda: self.log_table(name, columns=columns, data=data))
 
     def log_results(self, results: AnalysisResults) -> None:
-        """Tables, figures, pages, and the report as an artifact."""
+        """Log tables, figures and pages, and the report as an artifact."""
         self._attempt(lambda: self._log_results(results))
 
     def _log_results(self, results: AnalysisResults) -> None:
@@ -73,11 +73,14 @@ class ForgivingWandbLogger(WandbLogger):
             self.experiment.log_artifact(artifact)
 
     def log_summary(self, values: Mapping[str, Any]) -> None:
-        """Final values: what the run's overview shows and sweeps are sorted by."""
+        """Log the final values, which the run's overview shows and sweeps are sorted by."""
         self._attempt(lambda: self.experiment.summary.update(dict(values)))
 
     def finish(self) -> None:
-        """End the run, so that the next one of a sweep starts its own; also after a failure, or that would go on in this one."""
+        """End the run, so that the next one of a sweep starts its own.
+
+        This is done after a failure too, or the next run would go on in this one.
+        """
         self._attempt(lambda: self.experiment.finish())
         if self.broken and self._experiment is not None:
             with contextlib.suppress(Exception):
@@ -85,7 +88,7 @@ class ForgivingWandbLogger(WandbLogger):
 
 
 def _bearable(pages: Mapping[str, str]) -> dict[str, str]:
-    """Those that a dashboard can show; a word about the others."""
+    """Return the pages that are small enough for a dashboard, and warn about the others."""
     large = [name for name, page in pages.items() if len(page) > _LARGEST_PAGE]
     if large:
         log.warning("W&B: left out, because larger than %d MB: %s.html", _LARGEST_PAGE // 10**6, ".html, ".join(large))
@@ -93,14 +96,14 @@ def _bearable(pages: Mapping[str, str]) -> dict[str, str]:
 
 
 def _plain(table: pd.DataFrame) -> pd.DataFrame:
-    """W&B knows neither pandas' missing integers nor a number that is not one: both become None."""
+    """Replace missing integers and NaN, which W&B does not know, by None."""
     return table.astype(object).where(table.notna(), None)
 
 
 def build_loggers(
     run_dir: Path, wandb_options: Mapping[str, Any] | None, *, config: Mapping[str, Any], tags: Sequence[str]
 ) -> list[Logger]:
-    """CSV, and W&B unless ``wandb_options`` is None or it cannot be started."""
+    """Build a CSV logger, and one for W&B unless ``wandb_options`` is None or W&B cannot be started."""
     loggers: list[Logger] = [CSVLogger(save_dir=str(run_dir), name="", version="csv")]
     if wandb_options is not None:
         wandb = _start_wandb(run_dir, wandb_options, tags)
@@ -111,7 +114,10 @@ def build_loggers(
 
 
 def _start_wandb(run_dir: Path, options: Mapping[str, Any], tags: Sequence[str]) -> ForgivingWandbLogger | None:
-    """Online if the user is logged in; offline if not, or if the server does not answer; None if not even that works."""
+    """Start W&B online if the user is logged in, else offline; return None if neither works.
+
+    A server that does not answer means offline too.
+    """
     for mode in ["online", "offline"] if _wants_online() else [os.environ.get("WANDB_MODE") or "offline"]:
         try:
             return _open_wandb(run_dir, options, tags, mode)
@@ -140,7 +146,7 @@ def _open_wandb(run_dir: Path, options: Mapping[str, Any], tags: Sequence[str], 
 
 
 def _wants_online() -> bool:
-    """Logged in, and not told otherwise by WANDB_MODE."""
+    """Tell whether the user is logged in, and WANDB_MODE does not say otherwise."""
     if os.environ.get("WANDB_MODE"):
         return os.environ["WANDB_MODE"] == "online"
     try:

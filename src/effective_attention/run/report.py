@@ -23,7 +23,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def command() -> None:
-    """Run ``main`` on the command line's arguments, with one line for what a user can mend."""
+    """Run ``main`` on the command line's arguments; an error that a user can correct becomes one line."""
     with one_line_errors():
         main(sys.argv[1:])
 

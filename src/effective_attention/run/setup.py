@@ -1,4 +1,4 @@
-"""Everything a command needs, built and checked before anything is written: whatever bad input can break, breaks here."""
+"""Build and check everything a command needs before anything is written, so that bad input fails here."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Run:
     """What both commands set up in the same way.
 
     Attributes:
-        folder: Where results go.
-        task: What is learnt.
+        folder: The folder that results go to.
+        task: The task to learn or to test on.
         encoder: Where the model comes from.
         datamodule: The examples.
         classifier: The model to train or test.
@@ -49,21 +49,22 @@ class Run:
     checkpoint: str | None
 
     def pretrained_start(self) -> PreTrainedModel:
-        """The model as it was before finetuning, once more; its random parts are drawn from the seed alone."""
+        """Return the model as it was before finetuning; its random parts are drawn from the seed alone."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.classifier.origin["seed"])
             return self.encoder.classifier(self.classifier.model.config.num_labels)
 
 
 def prepare(cfg: DictConfig, checkpoint: str | None) -> Run:
-    """Everything bad input can break, before anything is written."""
+    """Build and check everything that bad input can break, before anything is written."""
     _quiet_libraries()
     _check(cfg)
     pl.seed_everything(cfg.seed, workers=True, verbose=False)
     task: Task = instantiate(cfg.task)
     if not task.has_labels and "optimizer" in cfg:
         raise UserError(
-            f"task={task.name} has no labels, so there is nothing to learn; train on a task that has, such as task=mrpc, "
+            f"task={task.name} has no labels, so there is nothing to learn; "
+            "train on a task that has, such as task=mrpc, "
             f"then look at it with evaluate.py task={task.name} checkpoint=<run>"
         )
     source: Source = instantiate(cfg.data.source)
@@ -85,7 +86,7 @@ def prepare(cfg: DictConfig, checkpoint: str | None) -> Run:
 
 
 def _check(cfg: DictConfig) -> None:
-    """The options that belong to nobody below."""
+    """Check the options that no part of the run checks itself."""
     if not isinstance(cfg.seed, int) or not 0 <= cfg.seed < 2**32:
         raise UserError(f"seed must be a whole number from 0 to {2**32 - 1}, got {cfg.seed!r}")
     if not cfg.attention.kinds or not isinstance(cfg.attention.repeats, int) or cfg.attention.repeats < 1:

@@ -20,7 +20,7 @@ from effective_attention.processes import gather
 
 @dataclass
 class _Tested:
-    """One attention's results: the same scores each time, a time for every repeat."""
+    """The results of one attention: scores, which are the same in every repeat, and a time for every repeat."""
 
     record: AttentionSwap
     logits: dict[int, Tensor]
@@ -74,7 +74,7 @@ def _test(trainer: Trainer, classifier: SequenceClassifier, datamodule: TextData
 
 
 def _from_all_processes(record: AttentionSwap, logits: dict[int, Tensor]) -> tuple[AttentionSwap, dict[int, Tensor]]:
-    """Under DDP every process has seen its own part of the split; the metrics have already been brought together."""
+    """Join what each process has seen of the split; Lightning has joined the metrics already."""
     parts = gather((record, logits))
     merged = sum((part for part, _ in parts), start=AttentionSwap(record.kind))
     return merged, {index: row for _, rows in parts for index, row in rows.items()}

@@ -1,4 +1,4 @@
-"""Lay out a W&B workspace for this project's runs: ``python -m effective_attention.run.wandb_workspace --entity <you>``.
+"""Lay out a W&B workspace for this project: ``python -m effective_attention.run.wandb_workspace --entity <you>``.
 
 Needs the extra ``dashboard`` (wandb-workspaces) and a W&B login. The panels name what ``train.py`` and ``evaluate.py``
 log.
@@ -21,7 +21,7 @@ _SCORES = ("accuracy", "f1", "matthews_correlation", "pearson", "spearman")
 
 
 def workspace(entity: str, project: str, *, name: str = "Effective attention") -> Any:
-    """The workspace as an object; ``save()`` sends it to the server."""
+    """Build the workspace as an object; its ``save()`` sends it to the server."""
     try:
         from wandb_workspaces import workspaces
         from wandb_workspaces.reports import v2 as panels
@@ -77,7 +77,7 @@ def main(arguments: list[str] | None = None) -> None:
         view = workspace(options.entity, options.project)
         try:
             view.save()
-        except Exception as error:  # no login, no network, no such project: all are the user's to mend
+        except Exception as error:  # no login, no network, no such project: all are the user's to correct
             raise UserError(
                 f"W&B did not take the workspace: {first_line(error)}; log in with `wandb login`"
             ) from error

@@ -131,11 +131,11 @@ BAD = [
         2,
         "multi-word token '1-3' is empty or begins in another",
     ),
-    ([row(1, "a"), surface("2-1", "ab")], 2, "multi-word token '2-1' is empty or begins in another; mend its id"),
+    ([row(1, "a"), surface("2-1", "ab")], 2, "multi-word token '2-1' is empty or begins in another; correct its id"),
     (
         [surface("1-3", "ab"), row(1, "a"), row(2, "b", 1)],
         1,
-        "multi-word token '1-3' goes on after the sentence; mend its id",
+        "multi-word token '1-3' goes on after the sentence; correct its id",
     ),
     ([surface("0.1", "ab")], 1, "no word in the sentence; delete it"),
     (
@@ -143,7 +143,7 @@ BAD = [
         2,
         "head must be the number of another word, up to 2, or 0 for the root, got 'two'",
     ),
-    ([row(1, "a"), row(2, "b", 3)], 2, "head must be .* up to 2, .* got '3'; mend it"),
+    ([row(1, "a"), row(2, "b", 3)], 2, "head must be .* up to 2, .* got '3'; correct it"),
     ([row(1, "a"), row(2, "b", 2)], 2, "head must be the number of another word, .* got '2'"),
     ([row(1, "a"), row(2, "b", -1)], 2, "head must be .* got '-1'"),
     ([row(1, "a"), row(2, "b", "_")], 2, "head must be .* got '_'"),
@@ -156,7 +156,7 @@ BAD = [
     (
         ["# text = a c", row(1, "a"), row(2, "b", 1)],
         3,
-        r"form 'b' is not what comes next in the text \('c'\); mend the comment",
+        r"form 'b' is not what comes next in the text \('c'\); correct the comment",
     ),
     (
         ["# text = a b c", row(1, "a"), row(2, "b", 1)],
@@ -213,7 +213,7 @@ forms = st.text("aé'.-👍", min_size=1, max_size=5)
 def test_words_lie_where_they_were_written(
     words: Any, with_text: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Forms, blanks and heads at random, written out and read back."""
+    """Check random forms, blanks and heads, written out and read back."""
     heads = [number % (len(words) + 1) for _, _, number in words]
     heads = [0 if head == index else head for index, head in enumerate(heads, start=1)]
     rows = [

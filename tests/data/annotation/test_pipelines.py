@@ -1,4 +1,4 @@
-"""The embedded tagger knows its words, other spaCy pipelines can take its place, and mistakes are explained in a line."""
+"""The embedded tagger knows its words, another spaCy pipeline can replace it, and mistakes are explained in a line."""
 
 import shutil
 from pathlib import Path

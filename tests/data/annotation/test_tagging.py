@@ -1,4 +1,4 @@
-"""Words meet sub-tokens where they should, whatever the tokenizer; the result is kept, and never worse off for a broken cache."""
+"""Words meet sub-tokens where they should, whatever the tokenizer; results are kept; a broken cache does no harm."""
 
 import logging
 import re
@@ -22,9 +22,13 @@ VOCABULARY = (
 
 
 class StubTagger:
-    """Words and trees as written down, else split at blanks and punctuation: all nouns, each the head of the next."""
+    """A tagger with given words and trees.
 
-    name, version = "stub", "1"
+    Other texts are split at blanks and punctuation: all nouns, each the head of the next.
+    """
+
+    name = "stub"
+    version = "1"
 
     def __init__(self, known: dict[str, str] | None = None) -> None:
         self.known = known or {}
@@ -36,9 +40,10 @@ class StubTagger:
 
     @staticmethod
     def _known(text: str, rows: str) -> TaggedText:
-        """Rows "word/UPOS/head/relation", in the order of the text."""
+        """Read rows "word/UPOS/head/relation", in the order of the text."""
         cells = [row.split("/") for row in rows.split()]
-        starts, position = [], 0
+        starts = []
+        position = 0
         for word, *_ in cells:
             position = text.index(word, position)
             starts.append(position)
@@ -92,11 +97,13 @@ def roberta_tokenizer(trim_offsets: bool = True) -> Any:
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **{f"{key}_token": name for key, name in names.items()})
 
 
-BERT, ROBERTA, UNTRIMMED = bert_tokenizer(), roberta_tokenizer(), roberta_tokenizer(trim_offsets=False)
+BERT = bert_tokenizer()
+ROBERTA = roberta_tokenizer()
+UNTRIMMED = roberta_tokenizer(trim_offsets=False)
 
 
 def table(annotated: Annotated, index: int = 0) -> dict[str, list[Any]]:
-    """One example, with names for indices."""
+    """Return one example's annotation, with names for indices."""
     span = annotated.span(index)
     return {
         "word": annotated.word[span].tolist(),
@@ -148,7 +155,8 @@ def test_a_token_over_two_words_belongs_to_the_first_and_the_other_is_not_counte
 def test_two_texts_and_several_sentences() -> None:
     first, second = "The cat sat. It is.", "a dog"
     tagger = StubTagger({
-        first: "The/DET/1/det cat/NOUN/2/nsubj sat/VERB/2/root ./PUNCT/2/punct It/PRON/5/nsubj is/VERB/5/root ./PUNCT/5/punct",
+        first: "The/DET/1/det cat/NOUN/2/nsubj sat/VERB/2/root ./PUNCT/2/punct "
+               "It/PRON/5/nsubj is/VERB/5/root ./PUNCT/5/punct",
         second: "a/DET/1/det dog/NOUN/1/root",
     })  # fmt: skip
     found = one((first, second), BERT, tagger)
@@ -191,7 +199,10 @@ def test_accents_and_unknown_words_and_emoji() -> None:
 
 @pytest.mark.parametrize("tokenizer", [ROBERTA, UNTRIMMED], ids=["trimmed", "space counted"])
 def test_byte_level_tokens(tokenizer: Any) -> None:
-    """The bytes of an emoji or an accent are one word, and the blank before a word does not pull its token to the word before."""
+    """Check that the bytes of an emoji or an accent are one word.
+
+    The blank before a word must not pull its token to the word before.
+    """
     text = "cat's the é 👍!"
     tagger = StubTagger(
         {text: "cat/NOUN/0/root 's/PART/0/case the/DET/3/det é/NOUN/0/dep 👍/SYM/0/discourse !/PUNCT/0/punct"}
@@ -231,14 +242,15 @@ def gold(text: str, rows: str) -> tuple[TaggedText, ...]:
 
 
 class DeafTagger(StubTagger):
-    """Must not be asked for anything."""
+    """A tagger that must not be asked for anything."""
 
     def __getattribute__(self, name: str) -> Any:
         raise AssertionError(f"asked for {name}")
 
 
 def test_gold_words_win_over_the_tagger_and_are_aligned_as_its_words_are(tmp_path: Path) -> None:
-    text, rows = "I don't go", "I/PRON/3/nsubj do/AUX/3/aux n't/PART/3/advmod go/VERB/3/root"
+    text = "I don't go"
+    rows = "I/PRON/3/nsubj do/AUX/3/aux n't/PART/3/advmod go/VERB/3/root"
     expected = annotate([(text,)], BERT, 128, StubTagger({text: rows}), None)
     for cache in (None, tmp_path, tmp_path):
         for tagger in (None, DeafTagger()):
@@ -257,7 +269,10 @@ def test_the_same_text_may_have_other_words_elsewhere(monkeypatch: pytest.Monkey
 
 
 def test_words_of_a_token_that_cannot_be_divided() -> None:
-    """Both lie on all of "can": the first has its token, and who depends on the second depends on nothing that is there."""
+    """Check two words that both lie on all of "can": the first has the token, and the second is not there.
+
+    A word that depends on the second has no head.
+    """
     text = "can go"
     words = TaggedText((0, 0, 4), (3, 3, 6), ("AUX", "PART", "VERB"), ("",) * 3, (2, 2, 1), ("aux", "advmod", "root"))
     found = table(annotate([(text,)], BERT, 128, None, None, gold=[(words,)]))

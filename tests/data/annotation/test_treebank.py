@@ -1,4 +1,4 @@
-"""A treebank is a source of texts with gold words: found by the split's name, or else what was looked for is said in a line."""
+"""A treebank is a source of texts with gold words, found by the split's name; a missing one is explained in a line."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -96,14 +96,17 @@ def test_a_broken_sentence_is_refused_or_left_out_and_counted(task: Any, tmp_pat
 @pytest.mark.parametrize("source", [SampleSource(), HubSource()])
 def test_other_sources_say_where_to_look(source: Any, task: Any) -> None:
     with pytest.raises(
-        UserError, match=f"^data={source.name}: task treebank is not to be had there; add data=local data.dir=<folder>$"
+        UserError, match=f"^data={source.name}: task treebank is not available there; add data=local data.dir=<folder>$"
     ):
         source.load(task, "test")
 
 
 @pytest.mark.skipif(not TREEBANK.is_dir(), reason="needs UD English EWT in ../shared/data/treebank")
 def test_gold_words_of_english_ewt_on_sub_tokens(task: Any, tokenizer: Any) -> None:
-    """Every word has a token or lies beyond the cut, save the few that share a token; tokens have their words' tags and heads."""
+    """Check that every word has a token or lies beyond the cut, save the few that share a token.
+
+    Tokens have their words' tags and heads.
+    """
     examples = LocalSource(TREEBANK.parent).load(task, "test").spread(400)
     found = annotate(examples.texts, tokenizer, 128, None, None, gold=examples.words)
     words = [words for (words,) in examples.words]

@@ -1,4 +1,4 @@
-"""Analyses of any model on any texts, from Python: neither configs nor a trainer are needed."""
+"""Run analyses of any model on any texts from Python, without configs or a trainer."""
 
 from __future__ import annotations
 
@@ -62,7 +62,8 @@ def analyse(
         ValueError: A text is empty, an analysis is unknown, or lacks labels or the reference it needs.
 
     Example:
-        >>> tables = analyse(model, tokenizer, ["A cat sat.", "It purred."], ["distance", "null_space"])  # doctest: +SKIP
+        >>> texts = ["A cat sat.", "It purred."]
+        >>> tables = analyse(model, tokenizer, texts, ["distance", "null_space"])  # doctest: +SKIP
     """
     pairs = _as_tuples(texts)
     chosen = _instances(analyses)
@@ -84,7 +85,7 @@ def analyse(
 
 
 def longest_input(model: PreTrainedModel, tokenizer: Any) -> int | None:
-    """Return how many tokens the model can take; None: it does not say."""
+    """Return how many tokens the model can take; None if it does not say."""
     positions = getattr(model.config, "max_position_embeddings", None)
     if positions is None:
         return None
@@ -109,7 +110,7 @@ def _as_tuples(texts: Texts) -> list[tuple[str, ...]]:
 
 
 def _instances(analyses: Sequence[str | Analysis]) -> dict[str, Analysis]:
-    """Make analyses of names, and copies of objects, so that the caller's are left as they were."""
+    """Create the analyses given by name, and copy those given as objects, so that the caller's stay as they were."""
     if isinstance(analyses, str):
         raise ValueError(f"analyses must be a list, got {analyses!r}; put it in brackets")
     made = [find_analysis(one)() if isinstance(one, str) else copy.deepcopy(one) for one in analyses]
@@ -146,7 +147,7 @@ def _task(model: PreTrainedModel, labels: Sequence[int | float] | None, *, pair:
 
 
 def _tagger_for(analyses: Mapping[str, Analysis], tagger: Tagger | None) -> Tagger | None:
-    """Load the embedded tagger only if an analysis asks for tags, and the caller brought none."""
+    """Load the embedded tagger if an analysis asks for tags and the caller gave none."""
     if tagger is not None or not any(analysis.needs_tags for analysis in analyses.values()):
         return tagger
     from effective_attention.data.annotation.tagging import EmbeddedTagger

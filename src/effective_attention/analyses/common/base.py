@@ -81,9 +81,9 @@ class Context:
     Attributes:
         layers: How many attention layers the model has.
         heads: How many heads a layer has.
-        width: Of the hidden states.
+        width: Width of the hidden states.
         split: The examples.
-        seed: For analyses that draw a sample.
+        seed: Seed of analyses that draw a sample.
         task: What the model was trained for; None where that does not matter.
         tokenizer: To name tokens.
         text: A text of the user's; None: the split is all there is.
@@ -144,16 +144,16 @@ class Analysis:
         return re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
 
     def setup(self, context: Context) -> Analysis:
-        """Learn what the model and the split are; check what options depend on them; start from nothing."""
+        """Note what the model and the split are, check the options that depend on them, and start from nothing."""
         self.context = context
         return self
 
     def wants(self, indices: Sequence[int]) -> bool:
-        """Tell whether to be shown these examples of the split; a batch that no analysis wants is not traced."""
+        """Tell whether the analysis wants to see these examples of the split; a batch that none wants is not traced."""
         return False
 
     def update(self, trace: Trace) -> None:
-        """Learn from a traced batch."""
+        """Take in a traced batch."""
         raise NotImplementedError
 
     def compute(self) -> pd.DataFrame:
@@ -165,11 +165,14 @@ class Analysis:
         self.setup(self.context)
 
     def to(self, device: torch.device) -> Analysis:
-        """Work on this device; an analysis without tensors of its own has nothing to move."""
+        """Move the analysis to this device; one without tensors of its own has nothing to move."""
         return self
 
     def page(self) -> str | None:
-        """Return an interactive page beside the table, as HTML; None: there is none. Asked of one process, at the end."""
+        """Return an interactive page beside the table, as HTML; None if there is none.
+
+        Only one process is asked, at the end.
+        """
         return None
 
 
@@ -192,7 +195,7 @@ class SplitAnalysis(Analysis, Metric):
         return self
 
     def add_sum(self, name: str, *shape: int) -> None:
-        """Add a state that is added up over batches and processes, in double precision."""
+        """Add a state that is summed over batches and processes, in double precision."""
         self.add_state(name, torch.zeros(shape, dtype=torch.float64), dist_reduce_fx="sum")
 
     def set_dtype(self, dst_type: Any) -> Analysis:
@@ -248,7 +251,7 @@ class Study(Analysis):
     work, shared among processes.
 
     Attributes:
-        device: Where to work.
+        device: The device to work on.
     """
 
     device: torch.device = torch.device("cpu")

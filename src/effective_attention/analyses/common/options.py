@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def is_whole_number(value: Any, least: int = 1) -> bool:
-    """Tell whether it is a whole number, and no smaller.
+    """Tell whether a value is a whole number and at least ``least``.
 
     >>> is_whole_number(1), is_whole_number(0), is_whole_number(0, 0), is_whole_number(True), is_whole_number(2.0)
     (True, False, True, False, False)
@@ -21,26 +21,26 @@ def is_whole_number(value: Any, least: int = 1) -> bool:
 
 
 def check_limit(option: str, limit: Any) -> None:
-    """Refuse what is neither a number of examples nor None, which stands for all."""
+    """Refuse a value that is neither a number of examples nor None, which stands for all."""
     if limit is not None and not is_whole_number(limit):
         raise UserError(f"{option} must be at least 1, or null for all, got {limit!r}")
 
 
 def check_flag(option: str, value: Any) -> None:
-    """Refuse what is neither true nor false."""
+    """Refuse a value that is neither true nor false."""
     if not isinstance(value, bool):
         raise UserError(f"{option} must be true or false, got {value!r}")
 
 
 def check_number(option: str, number: Any, lowest: int, highest: int | None = None) -> None:
-    """Refuse what is no whole number from ``lowest`` to ``highest``; None: there is no highest."""
+    """Refuse a value that is not a whole number from ``lowest`` to ``highest``; None: there is no highest."""
     if not is_whole_number(number, lowest) or (highest is not None and number > highest):
         wanted = f"at least {lowest}" if highest is None else f"from {lowest} to {highest}"
         raise UserError(f"{option} must be {wanted}, got {number!r}")
 
 
 def check_example(option: str, example: Any, context: Context) -> None:
-    """Refuse what is no place in the split, which is not read where the user wrote a text."""
+    """Refuse a value that is not a place in the split; where the user wrote a text, the option is not read."""
     if context.text is None and (not is_whole_number(example, 0) or example >= context.examples):
         raise UserError(f"{option} must be from 0 to {context.examples - 1}, got {example!r}")
 
@@ -61,7 +61,7 @@ def check_graph_options(analysis: str, residual: object, convention: object) -> 
 
 
 def check_convention(analysis: str, convention: object) -> None:
-    """Refuse what is no way to treat negative weights."""
+    """Refuse a value that is not one of the ways to treat negative weights."""
     if convention not in get_args(Convention):
         known = ", ".join(get_args(Convention))
         raise UserError(f"analysis.{analysis}.convention must be one of {known}, got {convention!r}")

@@ -27,7 +27,7 @@ SPECIAL = tuple(KINDS.index(kind) for kind in ("cls", "sep", "other special"))
 
 
 def counted_tokens(trace: Trace, *, special_tokens: bool) -> Bool[Tensor, "batch key"]:
-    """Real tokens, with or without [CLS], [SEP] and other special ones."""
+    """Select the real tokens, with or without [CLS], [SEP] and other special ones."""
     if special_tokens:
         return trace.mask
     kinds = torch.tensor(SPECIAL, device=trace.mask.device)
@@ -35,7 +35,7 @@ def counted_tokens(trace: Trace, *, special_tokens: bool) -> Bool[Tensor, "batch
 
 
 def counted(trace: Trace, *, special_tokens: bool, layer: Layer | None = None) -> Bool[Tensor, "batch query key"]:
-    """The pairs that count: both tokens do, and the query may see the key.
+    """Select the pairs that count: both tokens count, and the query may see the key.
 
     Args:
         trace: A batch.
@@ -56,18 +56,18 @@ def counted(trace: Trace, *, special_tokens: bool, layer: Layer | None = None) -
 def pair_weights(
     layer: Layer, attention: Part, pairs: Bool[Tensor, "batch query key"], convention: Convention = "absolute"
 ) -> Float[Tensor, "batch head query key"]:
-    """Each head's weights, float64, not negative, 0 on the pairs that do not count."""
+    """Return each head's weights in float64, made non-negative, and 0 on the pairs that do not count."""
     weights = layer.part(attention) * pairs[:, None].double()
     return weights if attention == "standard" else unsigned(weights, convention)
 
 
 def even_weights(pairs: Bool[Tensor, "batch query key"]) -> Float[Tensor, "batch query key"]:
-    """A head that looks at nothing in particular: each query has the same weight on each key that counts, in sum 1."""
+    """Return the weights of a head without preference: each query's are equal on all keys that count, and sum to 1."""
     return pairs.double() / pairs.sum(dim=-1, keepdim=True).clamp_min(1)
 
 
 def distances(size: int, device: torch.device) -> Int[Tensor, "query key"]:
-    """How many tokens query and key are apart in the whole input.
+    """Return how many tokens each query and key are apart in the input.
 
     >>> distances(3, torch.device("cpu"))[0]
     tensor([0, 1, 2])

@@ -14,7 +14,7 @@ _SECONDS = 30.0  # between two lines
 
 
 def progress(work: Iterable[Item], title: str, *, total: int | None = None) -> Iterable[Item]:
-    """Go through ``work`` and show on stderr how far it has got; of several processes only the first does.
+    """Go through ``work`` and show the progress on stderr; of several processes only the first shows it.
 
     Args:
         work: What to go through.

@@ -12,7 +12,7 @@ from effective_attention.analyses.common.base import Analysis
 
 
 def find_analysis(name: str) -> type[Analysis]:
-    """Return the class of an analysis; only its module is imported.
+    """Return the class of an analysis by its name, importing only its module.
 
     Raises:
         ValueError: There is none of that name; says which there are.
@@ -28,13 +28,13 @@ def find_analysis(name: str) -> type[Analysis]:
 
 
 def analysis_names() -> list[str]:
-    """List the names of all analyses; imports all their modules."""
+    """List the names of all analyses, importing all their modules."""
     modules = [module.name for module in pkgutil.iter_modules(analyses.__path__) if module.name != "common"]
     return sorted(name for name in modules if _class_of(name) is not None)
 
 
 def _class_of(name: str) -> type[Analysis] | None:
-    """Find the analysis in the module of its name; None: the module holds something else."""
+    """Return the analysis in the module of its name; None if the module holds something else."""
     module = import_module(f"{analyses.__name__}.{name}")
     classes = [one for _, one in inspect.getmembers(module, inspect.isclass) if issubclass(one, Analysis)]
     return next((one for one in classes if one.analysis_name() == name), None)

@@ -25,9 +25,9 @@ def run_analyses(
 
     Args:
         subject: Model and examples.
-        analyses: By name, each after its ``setup``.
-        indices: Which examples; None: all.
-        title: Of the progress bar; None: no bar.
+        analyses: The analyses by name, each after its ``setup``.
+        indices: The chosen examples; None: all.
+        title: Title of the progress bar; None: no bar.
     """
     moved = {name: analysis.to(subject.device) for name, analysis in analyses.items()}
     batches = subject.batches(indices)

@@ -10,7 +10,7 @@ from effective_attention.attention.trace import Trace
 
 
 def sample(context: Context, count: int | None) -> Tensor:
-    """Draw a random sample of ``count`` examples, as (examples,) of bool; None: all. The same in every process."""
+    """Draw a random sample of ``count`` examples (None: all), as (examples,) of bool; the same in every process."""
     chosen = torch.zeros(context.examples, dtype=torch.bool)
     order = torch.randperm(context.examples, generator=torch.Generator().manual_seed(context.seed))
     chosen[order if count is None else order[:count]] = True

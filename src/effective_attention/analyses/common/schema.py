@@ -3,8 +3,9 @@
 Every analysis states its schema; the runner checks each table against it before anybody reads the table. Documentation
 (``docs/tables.md``) and the made-up tables of the tests are generated from it.
 
-A table may hold several blocks of rows, one for each thing that is measured (``alternative_attention`` has weights, distances and
-more in one table). A block says which columns are fixed, and which keys its rows have; other keys are missing there.
+A table may hold several blocks of rows, one for each thing that is measured (``alternative_attention`` has weights,
+distances and more in one table). A block says which columns are fixed, and which keys its rows have; other keys are
+missing there.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ class Column:
     """One column.
 
     Attributes:
-        name: Of the column.
-        meaning: In a few words, with the unit.
+        name: Name of the column.
+        meaning: What it holds, in a few words, with the unit.
         kind: ``name`` (text), ``whole`` number, ``number``, or ``flag`` (true or false).
         values: All names that may occur; empty: any.
         low: No number is smaller; None: any. Rounding is forgiven.
@@ -108,7 +109,7 @@ class Schema:
         """Make up a table that keeps the contract, for tests and examples.
 
         Args:
-            random: Where numbers come from.
+            random: Generator of the numbers.
             axes: The values of keys that have no list of values of their own, such as ``layer`` or ``query``.
         """
         blocks = self.blocks or (Block(keys=tuple(self.keys)),)

@@ -35,8 +35,8 @@ class Subject:
         data: Makes batches.
         split: The examples.
         annotated: Word numbers and parts of speech, aligned with the split's tokens.
-        device: Where to run.
-        reading: Of effective attention; ``padded`` is the published protocol, and pads every batch to the maximum.
+        device: The device to run on.
+        reading: How effective attention is read; ``padded``, the published protocol, pads every batch to the maximum.
     """
 
     model: PreTrainedModel
@@ -56,7 +56,7 @@ class Subject:
     def trace(
         self, indices: Sequence[int], model: PreTrainedModel | None = None, *, full_length: bool = False
     ) -> Trace:
-        """Trace one batch; whatever else is asked of it (``Trace.more``) is traced then."""
+        """Trace one batch; what analyses ask for beyond it (``Trace.more``) is traced when it is asked for."""
         padding: Padding | None = "max_length" if full_length or self.reading == "padded" else None
         inputs = _to(self.data.collate(self.split, indices, padding=padding), self.device)
         more: dict[str, Callable[..., Trace]] = {"full_length": partial(self._at_full_length, indices)}
@@ -66,13 +66,13 @@ class Subject:
         return trace(model or self.model, inputs, reading=self.reading, tokens=tokens, more=more)
 
     def folder(self, analysis: str, options: Mapping[str, Any]) -> Path:
-        """Return where an analysis keeps finished parts of long work on this very model and split."""
+        """Return the folder where an analysis keeps finished parts of long work on this very model and split."""
         facts = repr((self._fingerprint, self.reading, self.data.max_length, sorted(options.items())))
         assert self.data.token_cache is not None
         return self.data.token_cache / f"{analysis}-{hashlib.sha256(facts.encode()).hexdigest()[:24]}"
 
     def context(self, **facts: Any) -> Context:
-        """Tell analyses what they may know before the first batch; runs the model on the shortest example.
+        """Collect what analyses may know before the first batch; this runs the model on the shortest example.
 
         Args:
             facts: Fields of ``Context`` that only the caller knows.
@@ -117,7 +117,7 @@ class Subject:
         return self.trace(kept, full_length=True)
 
     def _tokens(self, indices: Sequence[int], width: int) -> dict[str, Tensor]:
-        """Say what each token is, see ``tokens``; -1 on padding."""
+        """Tell what each token is (see ``tokens``), with -1 on padding."""
         facts = np.full((len(_TOKEN_FACTS), len(indices), width), -1, dtype=np.int64)
         for place, index in enumerate(indices):
             span = self.annotated.span(index)
@@ -129,7 +129,7 @@ class Subject:
         return tokens
 
     def _roles(self, indices: Sequence[int], width: int) -> Tensor:
-        """Say what each token is to the answer, where the data marks words."""
+        """Tell which tokens belong to words that the data marks as subject or attractor."""
         examples = self.split.examples
         assert examples.marks is not None
         texts = [examples.texts[index] for index in indices]

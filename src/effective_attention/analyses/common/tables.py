@@ -1,4 +1,4 @@
-"""From tensors to tidy tables."""
+"""Turn tensors into tidy tables."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def tidy(values: Tensor, names: Mapping[str, Any], **columns: Tensor) -> pd.Data
 
 
 def mean_over(total: Tensor, count: Tensor) -> Tensor:
-    """Divide sums by counts; NaN where nothing was counted."""
+    """Divide sums by counts; where nothing was counted, the result is NaN."""
     return torch.where(count > 0, total / count.clamp_min(1), torch.nan)
 
 
 def name_tokens(table: pd.DataFrame, ids: Tensor, tokenizer: Any) -> None:
-    """Add what stands at ``query`` and ``key`` as ``query_token`` and ``key_token``."""
+    """Add the tokens at ``query`` and ``key`` as columns ``query_token`` and ``key_token``."""
     tokens = tokenizer.convert_ids_to_tokens(ids.tolist())
     for axis in ("query", "key"):
         table[f"{axis}_token"] = [tokens[place] for place in table[axis]]

@@ -21,12 +21,12 @@ from effective_attention.errors import UserError
 
 
 def of_kind(trace: Trace, kind: str) -> Bool[Tensor, "batch key"]:
-    """Tokens of one of ``KINDS``: word, punctuation, cls, sep."""
+    """Select the tokens of one kind: word, punctuation, cls, sep (``KINDS``)."""
     return trace.tokens["kind"] == KINDS.index(kind)
 
 
 def with_tag(trace: Trace, tags: Sequence[str]) -> Bool[Tensor, "batch key"]:
-    """The first sub-tokens of words with one of these parts of speech."""
+    """Select the first sub-tokens of words with one of these parts of speech."""
     wanted = torch.tensor([UPOS.index(tag) for tag in tags], device=trace.mask.device)
     return torch.isin(trace.tokens["upos"], wanted) & (trace.tokens["first"] == 1) & of_kind(trace, "word")
 

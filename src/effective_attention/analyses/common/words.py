@@ -31,7 +31,7 @@ class BatchWords:
         there: Whether the example has as many words.
         head: Number of the word each word depends on, its own for a root; negative: not there, or its head has no
             token.
-        relation: To its head, an index into ``Context.relations``; -1: not there.
+        relation: Its relation to its head, an index into ``Context.relations``; -1: not there.
     """
 
     member: Float[Tensor, "batch word key"]
@@ -45,10 +45,10 @@ class Arcs:
     """Dependent and head of each arc of a batch: a root has none, nor has a word whose head has no token.
 
     Attributes:
-        example: Row of the batch.
+        example: The example's row in the batch.
         dependent: Number of the word.
         head: Number of the word it depends on.
-        relation: Of the dependent to the head, an index into ``Context.relations``.
+        relation: Relation of the dependent to the head, an index into ``Context.relations``.
     """
 
     example: Int[Tensor, " arc"]
@@ -58,7 +58,7 @@ class Arcs:
 
 
 def words_of(trace: Trace) -> BatchWords:
-    """Which tokens are which word's, from ``Trace.tokens``; always room for one word."""
+    """Find which tokens belong to which word, from ``Trace.tokens``; there is always room for one word."""
     word = trace.tokens["word"].masked_fill(~trace.mask, NOT_THERE)  # (batch, key)
     numbers = torch.arange(max(int(word.max()) + 1, 1), device=word.device)
     member = word[:, None] == numbers[:, None]  # (batch, word, key)
@@ -71,7 +71,7 @@ def words_of(trace: Trace) -> BatchWords:
 
 
 def arcs_of(words: BatchWords) -> Arcs:
-    """All arcs of a batch, example by example, in the order of the dependents."""
+    """List all arcs of a batch, example by example, in the order of the dependents."""
     own = torch.arange(words.head.shape[1], device=words.head.device)
     example, dependent = (words.there & (words.head >= 0) & (words.head != own)).nonzero(as_tuple=True)
     return Arcs(example, dependent, words.head[example, dependent], words.relation[example, dependent])
@@ -80,10 +80,12 @@ def arcs_of(words: BatchWords) -> Arcs:
 def word_attention(
     attention: Float[Tensor, "batch head query key"], member: Float[Tensor, "batch word key"]
 ) -> Float[Tensor, "batch head word other_word"]:
-    """From each word to each word. The naive equivalent: a loop over pairs of words, and one over their sub-tokens.
+    """Return the attention from each word to each word: mean over sub-tokens of the one, sum over those of the other.
+
+    The naive equivalent is a loop over pairs of words, and one over their sub-tokens.
 
     Args:
-        attention: Between tokens, not negative.
+        attention: Attention between tokens, not negative.
         member: Which tokens are pieces of which word, see ``BatchWords``; rows of words that are not there are 0.
 
     >>> attention = torch.tensor([[[[0.1, 0.2, 0.7], [0.3, 0.4, 0.3], [0.6, 0.2, 0.2]]]])

@@ -5,15 +5,12 @@ singular or plural? The sentences are our own: ``opening subject modifiers adver
 commas set apart).
 
 * An opening goes before three subjects in four, nearly always with a noun of its own, so that the first noun is often
-not the
-  subject: *near the cabinets ,* | *when the boys left ,* | *the teacher said that* | *the boys laughed and*.
+  not the subject: *near the cabinets ,* | *when the boys left ,* | *the teacher said that* | *the boys laughed and*.
 * Modifiers stand between subject and verb: prepositional phrases, coordinated ones, relative clauses, participles,
-asides. Each
-  noun in them either agrees with the subject (a companion) or does not (an attractor); the caller says how many of
-  each.
+  asides. Each noun in them either agrees with the subject (a companion) or does not (an attractor); the caller says
+  how many of each.
 * Only nouns show number. Determiners go with both numbers, and other verbs are in the past tense, which English does
-not
-  inflect. So the answer hangs on one word, and to find it is to parse.
+  not inflect. So the answer hangs on one word, and to find it is to parse.
 
 The package's docstring tells what a model could exploit. Sentences depend on the seed alone, not on machine or Python:
 the only thing drawn on is ``random.Random.random``, whose sequence Python promises to keep.
@@ -35,15 +32,20 @@ Span = tuple[int, int]
 ATTRACTORS = (0,) * 15 + (1,) * 15 + (2,) * 10 + (3,) * 6 + (4,) * 4
 """How many attractors the sentences have: with both numbers, every run of 100 holds these 50 twice."""
 _COMPANIONS = (0,) * 5 + (1,) * 3 + (2,) * 2
-_OPENING, _ADJECTIVE, _ADVERB, _ASIDE, _MODIFIED = 0.75, 0.3, 0.3, 0.15, 0.4  # shares
+# How often each of these parts is written, as a share:
+_OPENING = 0.75
+_ADJECTIVE = 0.3
+_ADVERB = 0.3
+_ASIDE = 0.15
+_MODIFIED = 0.4
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """The words before a verb.
+    """The words of a sentence up to its verb, and which of them decide the verb's number.
 
     Attributes:
-        words: In order, punctuation included.
+        words: The words in order, punctuation included.
         subject: Place of the verb's subject in ``words``.
         attractors: Places of the nouns of the other number between subject and verb.
         plural: The subject's number, and so the verb's.
@@ -60,7 +62,7 @@ class Sentence:
 
     @property
     def distance(self) -> int:
-        """Words between subject and verb."""
+        """Return how many words stand between the subject and the verb."""
         return len(self.words) - self.subject - 1
 
     def span(self, place: int) -> Span:
@@ -68,7 +70,7 @@ class Sentence:
 
 
 def word_span(words: Sequence[str], place: int) -> Span:
-    """First character of a word in the words joined by blanks, and one past its last.
+    """Return where a word starts and ends (one past its last character) in the words joined by blanks.
 
     >>> word_span(("the", "key"), 1)
     (4, 7)
@@ -78,10 +80,12 @@ def word_span(words: Sequence[str], place: int) -> Span:
 
 
 def generate(count: int, *, seed: int) -> list[Sentence]:
-    """Different sentences, in an order that may be cut anywhere: every hundred has the same mixture of numbers and attractors.
+    """Generate different sentences, with the same mixture of numbers and attractors in every hundred.
+
+    The list may therefore be cut anywhere.
 
     Args:
-        count: How many.
+        count: How many sentences.
         seed: Another seed, other sentences; a larger count with the same seed begins with the same ones.
     """
     draw = Draw(seed)
@@ -98,7 +102,7 @@ def generate(count: int, *, seed: int) -> list[Sentence]:
 
 
 def write_sentence(draw: Draw, *, plural: bool, attractors: int, companions: int) -> Sentence:
-    """One sentence.
+    """Write one sentence up to its verb.
 
     Args:
         draw: The source of chance.
@@ -123,7 +127,7 @@ def write_sentence(draw: Draw, *, plural: bool, attractors: int, companions: int
 
 
 class Draw:
-    """Choices by chance, the same on every machine."""
+    """A source of random choices that is the same on every machine."""
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed).random
@@ -143,7 +147,7 @@ class Draw:
 
 
 class _Writer:
-    """Words so far, and where nouns stand among them and with which number."""
+    """A sentence in the making: the words so far, where nouns stand among them, and the number of each noun."""
 
     def __init__(self, draw: Draw) -> None:
         self.draw = draw
@@ -157,7 +161,7 @@ class _Writer:
         self.add(self.draw.one(phrases))
 
     def noun_phrase(self, plural: bool, nouns: Sequence[tuple[str, str]]) -> int:
-        """Determiner, perhaps an adjective, noun. Returns the noun's place."""
+        """Write a determiner, perhaps an adjective, and a noun; return the noun's place among the words."""
         self.some(lexicon.DETERMINERS)
         if self.draw.chance(_ADJECTIVE):
             self.some(lexicon.ADJECTIVES)
@@ -275,6 +279,6 @@ _OPENINGS: tuple[Callable[[_Writer], None], ...] = (
 
 
 def cut(sentences: Sequence[Sentence], counts: Sequence[int]) -> Iterator[Sequence[Sentence]]:
-    """Consecutive pieces of the given sizes."""
+    """Cut the sentences into consecutive pieces of the given sizes."""
     ends = list(accumulate(counts))
     return (sentences[end - count : end] for end, count in zip(ends, counts, strict=True))

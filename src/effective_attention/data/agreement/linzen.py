@@ -1,4 +1,4 @@
-"""``data=local`` of the agreement task: the files of Linzen et al. (2016), and the part that Gulordava et al. (2018) chose.
+"""Files for the agreement task with ``data=local``: those of Linzen et al. (2016) and Gulordava et al. (2018).
 
 ==========  =======================  ========================================  =====================================
 split       file                     the verb's number is read from            gold positions
@@ -9,9 +9,8 @@ train       ``linzen_filtered.tsv``  ``verb`` beside ``inflected_verb``        n
 ==========  =======================  ========================================  =====================================
 
 The input is the words before ``verb_idx``, which counts from 0, blanks between words, as ``subj_idx`` does (checked for
-every
-row: the word there must be the verb, or its tag where a rare word was replaced by that). No file says where attractors
-    stand.
+every row: the word there must be the verb, or its tag where a rare word was replaced by that). No file says where
+attractors stand.
 
 There is no training file of Linzen et al. here. All of ``linzen_filtered.tsv`` takes its place: the two forms of a verb
 tell which is singular (*is* | *are*, or the one with the *s*), except in 4 of its 7 489 rows, which are refused, or
@@ -41,11 +40,11 @@ Cells = Mapping[str, Any]
 
 
 class _UnreadableError(Exception):
-    """Why a row holds no example."""
+    """A row holds no readable example; the message says why."""
 
 
 def load(task: Task, split: str, *, dir: Path, skip_broken_rows: bool = False) -> Examples:
-    """A split of the files in a folder, or in its folder ``agreement``.
+    """Load a split from the files in a folder, or in its subfolder ``agreement``.
 
     Raises:
         UserError: No file for the split, a missing column, or a row that cannot be read (with its line).
@@ -81,7 +80,7 @@ def _find(folder: Path, task: Task, split: str) -> Path:
 
 
 def _converted(rows: Iterator[Row], label_of: Callable[[Cells], str]) -> Iterator[Row]:
-    """Rows with the words before the verb, and the label; what cannot be read is left for `read_examples` to report."""
+    """Turn file rows into (words before the verb, label); `read_examples` reports the rows that cannot be read."""
     for row in rows:
         if row.problem is not None:
             yield row
@@ -103,7 +102,7 @@ def _example(row: Row, label_of: Callable[[Cells], str]) -> Row:
 
 
 def _index(cells: Cells, column: str, end: int) -> int:
-    """A place in the sentence, counted from 0. The verb's own must leave something before it."""
+    """Read a place in the sentence, counted from 0; refuse a verb with nothing before it."""
     least = 1 if column == "verb_idx" else 0
     value = cells[column]
     if not value.isdecimal() or not least <= int(value) < end:
@@ -126,7 +125,8 @@ def _from_tag(cells: Cells) -> str:
 
 
 def _from_forms(cells: Cells) -> str:
-    verb, other = cells["verb"].lower(), cells["inflected_verb"].lower()
+    verb = cells["verb"].lower()
+    other = cells["inflected_verb"].lower()
     if is_singular_of(verb, other):
         return "singular"
     if is_singular_of(other, verb):
@@ -135,10 +135,12 @@ def _from_forms(cells: Cells) -> str:
 
 
 def is_singular_of(singular: str, plural: str) -> bool:
-    """Whether two forms of a verb, in lower case, differ as third person singular and plural do.
+    """Tell whether two forms of a verb, in lower case, differ as third person singular and plural do.
 
-    >>> is_singular_of("carries", "carry"), is_singular_of("are", "is"), is_singular_of("has", "have"), is_singular_of("en", "en")
-    (True, False, True, False)
+    >>> is_singular_of("carries", "carry"), is_singular_of("are", "is")
+    (True, False)
+    >>> is_singular_of("has", "have"), is_singular_of("en", "en")
+    (True, False)
     """
     by_rule = (f"{plural}s", f"{plural}es", f"{plural[:-1]}ies" if plural.endswith("y") else "")
     return _SINGULAR.get(singular) == plural or singular in by_rule

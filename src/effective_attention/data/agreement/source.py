@@ -15,12 +15,14 @@ _OPTION = "task.loaders.sample"
 
 
 def generated(task: Task, split: str, *, seed: int, counts: Mapping[str, int]) -> Examples:
-    """A split. Splits are consecutive pieces of one list of different sentences, so no sentence is in two of them.
+    """Generate a split of the agreement task.
+
+    Splits are consecutive pieces of one list of different sentences, so no sentence is in two of them.
 
     Args:
         task: Has the labels singular and plural, in this order.
         split: One of ``counts``.
-        seed: Of the sentences.
+        seed: Seed of the sentences.
         counts: Split → how many sentences it has.
     """
     if not isinstance(seed, int) or seed < 0:
@@ -35,7 +37,7 @@ def generated(task: Task, split: str, *, seed: int, counts: Mapping[str, int]) -
 
 
 def to_examples(sentences: Sequence[Sentence], *, source: str) -> Examples:
-    """Sentences as the rest of the project knows examples; label 0 is singular, 1 plural."""
+    """Convert sentences to the project's examples; label 0 is singular, 1 plural."""
     return Examples(
         texts=[(sentence.text,) for sentence in sentences],
         labels=[int(sentence.plural) for sentence in sentences],

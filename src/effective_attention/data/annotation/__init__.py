@@ -1,1 +1,1 @@
-"""Parts of speech and dependency trees of words; `effective_attention.data.annotation.tagging` brings them to sub-tokens."""
+"""Parts of speech and dependency trees: of words, and (``tagging``) of the sub-tokens they are cut into."""

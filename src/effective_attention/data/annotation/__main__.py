@@ -13,7 +13,7 @@ from effective_attention.errors import UserError
 
 
 def measure(tagger: SpacyTagger, path: Path) -> dict[str, dict[str, float]]:
-    """Scores on the treebank's sentences one by one, then on what texts may be like: several sentences, lower case."""
+    """Score a tagger on a treebank: sentence by sentence, in lower case, and on texts of up to five sentences."""
     documents = read_treebank(path)
     single = [sentence for document in documents for sentence in document]
     several = [join(document[start : start + 5]) for document in documents for start in range(0, len(document), 5)]

@@ -1,4 +1,4 @@
-"""Words meet sub-tokens: both know which characters of the text they cover."""
+"""Match words with sub-tokens: both know which characters of the text they cover."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ class Words:
     bounds: tuple[int, ...]
 
     def at(self, text: int, start: int, end: int) -> int:
-        """The first word of a text that shares a character with ``start`` to ``end``, or `NO_WORD`."""
+        """Return the first word of a text that shares a character with ``start`` to ``end``, or `NO_WORD`."""
         low, high = self.bounds[text], self.bounds[text + 1]
         word = bisect_right(self.end, start, low, high)
         return word if word < high and self.start[word] < end else NO_WORD
 
 
 def join_words(texts: Sequence[TaggedText], relations: Mapping[str, int]) -> Words:
-    """Number the words of one or two texts through."""
+    """Join the words of one or two texts to one list, numbered from the first text through the second."""
     bounds = tuple(np.cumsum([0, *map(len, texts)]).tolist())
     return Words(
         start=tuple(chain.from_iterable(text.start for text in texts)),
@@ -68,10 +68,10 @@ def join_words(texts: Sequence[TaggedText], relations: Mapping[str, int]) -> Wor
 
 
 def align(encoding: Any, texts: Sequence[str], words: Words | None, special: Mapping[int, int]) -> Arrays:
-    """What each token of one example is; see `effective_attention.data.annotation.tagging.Annotated` for the arrays.
+    """Tell what each token of one example is; `tagging.Annotated` explains the arrays.
 
     Args:
-        encoding: Of the tokenizers library: ids, offsets, and which text each token is from.
+        encoding: The encoding of the tokenizers library: ids, offsets, and which text each token is from.
         texts: The example's texts.
         words: Their words; None: not known.
         special: Kinds of the tokens that stand for no text, see `special_kinds`.
@@ -92,7 +92,7 @@ def align(encoding: Any, texts: Sequence[str], words: Words | None, special: Map
 
 
 def special_kinds(tokenizer: Tokenizer) -> dict[int, int]:
-    """Ids of special tokens and their kinds. The unknown token is none: it stands for a word of the text."""
+    """Return the ids of special tokens and their kinds; the unknown token is not one, as it stands for a word."""
     special = {number: _OTHER for number in tokenizer.all_special_ids if number != tokenizer.unk_token_id}
     delimiters = {tokenizer.sep_token_id: _SEP, tokenizer.cls_token_id: _CLS}
     return special | {number: kind for number, kind in delimiters.items() if number is not None}
@@ -100,7 +100,7 @@ def special_kinds(tokenizer: Tokenizer) -> dict[int, int]:
 
 @lru_cache(maxsize=100_000)
 def is_punctuation(text: str) -> bool:
-    """Whether all characters are punctuation or symbols, by Unicode category, and there is at least one.
+    """Tell whether a text is not empty and all its characters are punctuation or symbols, by Unicode category.
 
     >>> is_punctuation("..."), is_punctuation("$"), is_punctuation("'s"), is_punctuation("")
     (True, True, False, False)
@@ -109,7 +109,7 @@ def is_punctuation(text: str) -> bool:
 
 
 def _of_words(raw: NDArray[np.int64], words: Words | None) -> Arrays:
-    """Facts of the words that tokens belong to, with the words that have a token counted from 0."""
+    """Return the facts of the words that tokens belong to, numbering only words that have a token, from 0."""
     known = raw != NO_WORD
     present, firsts, numbers = np.unique(raw[known], return_index=True, return_inverse=True)
     first = np.zeros(len(raw), dtype=np.bool_)

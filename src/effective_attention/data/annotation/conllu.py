@@ -1,4 +1,4 @@
-"""CoNLL-U, the files of Universal Dependencies treebanks: sentences with gold words, parts of speech and dependency trees.
+"""Read CoNLL-U, the files of Universal Dependencies treebanks: gold words, parts of speech and dependency trees.
 
 A word lies where its form stands in the sentence's text, which is the comment ``# text = ``, or else the forms joined
 as ``SpaceAfter=No`` says. The words of a multi-word token (``2-3 don't``) share its characters: *do* and *n't* divide
@@ -31,7 +31,7 @@ class GoldSentence:
     """One sentence of a treebank.
 
     Attributes:
-        text: As it was written.
+        text: The sentence as it was written.
         forms: The syntactic words (*do*, *n't*), which may differ from the characters they lie on.
         words: Where each lies in the text, its tags (X where the file has no part of speech), head and relation.
         opens_document: Whether a document begins with it.
@@ -44,7 +44,7 @@ class GoldSentence:
 
 
 class BrokenSentenceError(UserError):
-    """A sentence that is not CoNLL-U."""
+    """A sentence that does not keep to the CoNLL-U format."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class _Row:
 
 @dataclass(frozen=True)
 class _Surface:
-    """What stands between blanks: a word of its own, or a multi-word token; the words from ``first`` up to ``end``."""
+    """What stands between blanks: one word or a multi-word token; it holds the words from ``first`` up to ``end``."""
 
     row: _Row
     first: int
@@ -72,7 +72,7 @@ class _Surface:
 
 @dataclass
 class _Block:
-    """The lines up to a blank one."""
+    """The lines of one sentence, which a blank line ends."""
 
     opens_document: bool = False
     text: str = ""
@@ -80,7 +80,7 @@ class _Block:
 
 
 def read_conllu(path: Path, *, broken: list[BrokenSentenceError] | None = None) -> Iterator[GoldSentence]:
-    """The sentences of a file, one by one.
+    """Read the sentences of a file, one by one.
 
     Args:
         path: The file.
@@ -166,7 +166,7 @@ def _row(path: Path, number: int, line: str) -> _Row:
 
 
 def _words_and_surfaces(rows: Sequence[_Row]) -> tuple[list[_Row], list[_Surface]]:
-    """The syntactic words, and what they stand in; refuses ids that do not count up."""
+    """Return the syntactic words and the surface tokens they stand in; refuse ids that do not count up."""
     words: list[_Row] = []
     surfaces: list[_Surface] = []
     covered = 0  # words up to this one lie in a multi-word token
@@ -185,49 +185,54 @@ def _words_and_surfaces(rows: Sequence[_Row]) -> tuple[list[_Row], list[_Surface
         rows[0].refuse("no word in the sentence; delete it")
     if covered > len(words):
         surfaces[-1].row.refuse(
-            f"the multi-word token {surfaces[-1].row.cells[0]!r} goes on after the sentence; mend its id"
+            f"the multi-word token {surfaces[-1].row.cells[0]!r} goes on after the sentence; correct its id"
         )
     return words, surfaces
 
 
 def _identifier(row: _Row, *, following: int, covered: int) -> tuple[int | None, bool]:
-    """The last word of a multi-word token (None: it is none), and whether it is an empty node."""
+    """Return the last word of a multi-word token (None for any other row), and whether the row is an empty node."""
     found = _IDENTIFIER.fullmatch(row.cells[0])
     if found is None or int(found[1]) != (following - 1 if found[3] else following):
         hint = "count up from 1, and end a sentence with a blank line"
         row.refuse(f"id {row.cells[0]!r} where {following} should follow; {hint}")
     last = int(found[2]) if found[2] else None
     if last is not None and (last < following or following <= covered):
-        row.refuse(f"the multi-word token {row.cells[0]!r} is empty or begins in another; mend its id")
+        row.refuse(f"the multi-word token {row.cells[0]!r} is empty or begins in another; correct its id")
     return last, bool(found[3])
 
 
 def _joined(surfaces: Sequence[_Surface]) -> str:
-    """The text that the forms make."""
+    """Join the forms to a text, as ``SpaceAfter=No`` says."""
     blanks = ["" if "SpaceAfter=No" in surface.row.cells[9].split("|") else " " for surface in surfaces]
     return "".join(surface.row.form + blank for surface, blank in zip(surfaces, blanks, strict=True)).rstrip()
 
 
 def _spans(text: str, surfaces: Sequence[_Surface], words: Sequence[_Row]) -> Iterator[tuple[int, int]]:
-    """First character of each word, and one past its last."""
+    """Yield where each word starts in the text, and one past where it ends."""
     position = 0
     for surface in surfaces:
         form = surface.row.form
         position = len(text) - len(text[position:].lstrip())
         if not text.startswith(form, position):
             rest = text[position : position + 30]
-            surface.row.refuse(f"the form {form!r} is not what comes next in the text ({rest!r}); {_MEND}")
+            surface.row.refuse(f"the form {form!r} is not what comes next in the text ({rest!r}); {_CORRECT_TEXT}")
         yield from _divided(position, form, [word.form for word in words[surface.first : surface.end]])
         position += len(form)
     if text[position:].strip():
-        surfaces[-1].row.refuse(f"the text goes on after the last form ({text[position:].strip()[:30]!r}); {_MEND}")
+        surfaces[-1].row.refuse(
+            f"the text goes on after the last form ({text[position:].strip()[:30]!r}); {_CORRECT_TEXT}"
+        )
 
 
-_MEND = "mend the comment '# text =', or delete it: the text is then made of the forms"
+_CORRECT_TEXT = "correct the comment '# text =', or delete it: the text is then made of the forms"
 
 
 def _divided(start: int, surface: str, forms: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """The characters of a surface token, divided among its words if these are what it consists of, else all for each."""
+    """Yield the characters of each word of a surface token.
+
+    The words divide the token's characters if joined they are the token; else each has all of them.
+    """
     joined = "".join(forms)
     if len(joined) != len(surface) or joined.lower() != surface.lower():
         yield from ((start, start + len(surface)) for _ in forms)
@@ -245,11 +250,11 @@ def _upos(word: _Row) -> str:
 
 
 def _head(word: _Row, index: int, count: int) -> int:
-    """Index of the head; a root is its own."""
+    """Read the index of a word's head; a root is its own head."""
     cell = word.cells[6]
     head = int(cell) if _HEAD.fullmatch(cell) else count + 1
     if head > count or head == index + 1:
         word.refuse(
-            f"the head must be the number of another word, up to {count}, or 0 for the root, got {cell!r}; mend it"
+            f"the head must be the number of another word, up to {count}, or 0 for the root, got {cell!r}; correct it"
         )
     return head - 1 if head else index

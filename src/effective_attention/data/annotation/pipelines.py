@@ -1,4 +1,4 @@
-"""Raw text to words with parts of speech and dependency trees: the embedded tagger, or any spaCy pipeline the user has.
+"""Find words, parts of speech and dependency trees in raw text, with the embedded tagger or any spaCy pipeline.
 
 spaCy is imported when the first text is tagged, not before: it takes a second, and most commands do not need it.
 """
@@ -58,7 +58,10 @@ class TaggedText:
 
 
 class Tagger(Protocol):
-    """What finds words, parts of speech and trees. ``version`` changes whenever the results may: caches rely on it."""
+    """Any object that finds words, parts of speech and trees.
+
+    Caches rely on ``version``: it changes whenever the results may.
+    """
 
     @property
     def name(self) -> str: ...
@@ -67,7 +70,7 @@ class Tagger(Protocol):
     def version(self) -> str: ...
 
     def tag(self, texts: Sequence[str]) -> list[TaggedText]:
-        """One result a text, in order."""
+        """Tag each text; return one result per text, in order."""
 
 
 @dataclass(frozen=True)
@@ -75,14 +78,14 @@ class SpacyTagger:
     """An installed spaCy pipeline, or a folder that holds one; it must set parts of speech and dependencies.
 
     Attributes:
-        name: As ``spacy.load`` takes it, for example ``en_core_web_sm``.
+        name: The pipeline, as ``spacy.load`` takes it, for example ``en_core_web_sm``.
     """
 
     name: str
 
     @cached_property
     def nlp(self) -> Any:
-        """The loaded pipeline, known to do what is asked of it."""
+        """Load the pipeline, and refuse one that sets no parts of speech or no dependencies."""
         import spacy
 
         try:
@@ -97,7 +100,7 @@ class SpacyTagger:
         return f"{metadata.version('spacy')} {self.nlp.meta.get('version')}"
 
     def tag(self, texts: Sequence[str]) -> list[TaggedText]:
-        """Tokenised by the pipeline's own rules, then tagged and parsed."""
+        """Tokenise each text by the pipeline's own rules, then tag and parse it."""
         docs, starts, ends = zip(*(_tokenise(self.nlp, text) for text in texts), strict=True) if texts else ((), (), ())
         return [_tagged(*parts) for parts in zip(self.nlp.pipe(docs, batch_size=64), starts, ends, strict=True)]
 
@@ -113,7 +116,10 @@ class SpacyTagger:
 
 @dataclass(frozen=True)
 class EmbeddedTagger(SpacyTagger):
-    """The tagger that comes with the package, trained by ``scripts/train_tagger.py``; see ``DATASHEET.md`` beside this file."""
+    """The tagger that comes with the package; see ``DATASHEET.md`` beside this file.
+
+    ``scripts/train_tagger.py`` trained it.
+    """
 
     name: str = field(default=EMBEDDED_NAME, init=False)
 
@@ -131,7 +137,7 @@ class EmbeddedTagger(SpacyTagger):
 
     @cached_property
     def version(self) -> str:
-        """Digest of all files: new weights never find what old ones left in a cache."""
+        """Return a digest of all the tagger's files, so that new weights never find what old ones left in a cache."""
         digest = hashlib.sha256(metadata.version("spacy").encode())
         for path in sorted(path for path in EMBEDDED_FOLDER.rglob("*") if path.is_file()):
             digest.update(path.relative_to(EMBEDDED_FOLDER).as_posix().encode() + b"|" + path.read_bytes())
@@ -152,7 +158,7 @@ def _check(nlp: Any, name: str) -> None:
 
 
 def _tokenise(nlp: Any, text: str) -> tuple[Any, tuple[int, ...], tuple[int, ...]]:
-    """The text's words, and where each starts and ends.
+    """Cut a text into words; return them with where each starts and ends.
 
     A text has any length: only ``nlp(text)`` has a limit. spaCy makes tokens of extra whitespace, and treebanks have
     none: they are left out. Some corpora (MRPC) hold contractions with a blank inside (*doesn 't*), which is closed for

@@ -1,4 +1,4 @@
-"""The documents of a treebank, and how well a pipeline finds their tags and trees."""
+"""Read the documents of a treebank, and score how well a pipeline finds their tags and trees."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from effective_attention.data.annotation.conllu import read_conllu
 
 @dataclass(frozen=True)
 class Sentence:
-    """Gold words of a sentence, or of several joined; ``heads`` are indices into the words, a root's is its own."""
+    """Gold words of one or several sentences; ``heads`` are indices into the words, a root is its own head."""
 
     words: tuple[str, ...]
     upos: tuple[str, ...]
@@ -22,7 +22,7 @@ class Sentence:
 
 
 def read_treebank(path: Path) -> list[list[Sentence]]:
-    """The documents of a CoNLL-U file as lists of sentences; see `effective_attention.data.annotation.conllu.read_conllu`."""
+    """Read the documents of a CoNLL-U file as lists of sentences; see `conllu.read_conllu`."""
     documents: list[list[Sentence]] = []
     for found in read_conllu(path):
         if found.opens_document or not documents:
@@ -33,7 +33,7 @@ def read_treebank(path: Path) -> list[list[Sentence]]:
 
 
 def join(sentences: Sequence[Sentence]) -> Sentence:
-    """Consecutive sentences as one text, with as many roots."""
+    """Join consecutive sentences to one text, which keeps the root of each."""
     heads: list[int] = []
     for sentence in sentences:
         base = len(heads)
@@ -46,7 +46,7 @@ def join(sentences: Sequence[Sentence]) -> Sentence:
 
 
 def scores(nlp: Any, texts: Sequence[Sentence], *, punctuation: bool = True) -> dict[str, float]:
-    """Share of words with the right tag, head, and head and relation, given the gold words.
+    """Return the share of words with the right tag, the right head, and both right head and relation, given gold words.
 
     Args:
         nlp: A spaCy pipeline.
@@ -55,7 +55,8 @@ def scores(nlp: Any, texts: Sequence[Sentence], *, punctuation: bool = True) -> 
     """
     from spacy.tokens import Doc
 
-    hits, total = dict.fromkeys(("UPOS", "XPOS", "UAS", "LAS"), 0), 0
+    hits = dict.fromkeys(("UPOS", "XPOS", "UAS", "LAS"), 0)
+    total = 0
     docs = nlp.pipe((Doc(nlp.vocab, words=list(text.words)) for text in texts), batch_size=128)
     for gold, doc in zip(texts, docs, strict=True):
         for token, upos, xpos, head, relation in zip(

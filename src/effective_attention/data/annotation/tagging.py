@@ -35,8 +35,8 @@ from effective_attention.data.tables import Marks
 from effective_attention.io import read_arrays, write_arrays
 
 __all__ = [
-    "CUT_AWAY", "KINDS", "NO_WORD", "ROLES", "UPOS", "Annotated", "EmbeddedTagger", "SpacyTagger", "TaggedText", "Tagger",
-    "annotate", "token_roles",
+    "CUT_AWAY", "KINDS", "NO_WORD", "ROLES", "UPOS", "Annotated", "EmbeddedTagger", "SpacyTagger", "TaggedText",
+    "Tagger", "annotate", "token_roles",
 ]  # fmt: skip
 
 ROLES = ("other", "subject", "attractor")
@@ -75,7 +75,7 @@ class Annotated:
         return len(self.offsets) - 1
 
     def span(self, index: int) -> slice:
-        """Where example ``index`` lies in the arrays."""
+        """Return where example ``index`` lies in the arrays."""
         return slice(int(self.offsets[index]), int(self.offsets[index + 1]))
 
 
@@ -95,8 +95,8 @@ def annotate(
 
     Args:
         texts: One or two texts an example.
-        tokenizer: The model's; a fast one, for its offsets.
-        max_length: As for `encoding.encode`.
+        tokenizer: The model's tokenizer; a fast one, for its offsets.
+        max_length: The maximum length given to `encoding.encode`.
         tagger: None: only ``kind`` is found, and no token has a word.
         cache_dir: None: nothing is kept.
         progress: Show a bar where it takes long.
@@ -116,7 +116,9 @@ def annotate(
 def token_roles(
     texts: Sequence[tuple[str, ...]], marks: Sequence[Marks], tokenizer: Tokenizer, max_length: int
 ) -> list[NDArray[np.int64]]:
-    """The role of each sub-token of each example, an index into `ROLES`: that of the marked word it shares a character with.
+    """Tell the role of each sub-token of each example: that of the marked word it shares a character with.
+
+    A role is an index into `ROLES`.
 
     Every sub-token of a marked word has its role; what was cut away at ``max_length`` has none. Fast enough to be asked
     batch by batch, so nothing is kept.
@@ -144,7 +146,7 @@ def _annotate(
     progress: bool,
     gold: Gold,
 ) -> Annotated:
-    """Chunk by chunk."""
+    """Annotate all examples, a chunk at a time."""
     rows: list[Arrays] = []
     relations: defaultdict[str, int] = defaultdict()
     relations.default_factory = relations.__len__  # numbered as they come
@@ -156,7 +158,10 @@ def _annotate(
 
 
 def _words(texts: Sequence[tuple[str, ...]], tagger: Tagger | None, gold: Gold) -> Iterator[Gold]:
-    """The words of each chunk of texts. A text is tagged once, and its words are kept no longer than they are needed."""
+    """Yield the words of each chunk of texts.
+
+    A text is tagged once, and its words are kept no longer than they are needed.
+    """
     tagged: dict[str, TaggedText] = {}
     last_use = {part: index for index, text in enumerate(texts) for part in text}
     for start in range(0, len(texts), _CHUNK):
@@ -175,7 +180,7 @@ def _words(texts: Sequence[tuple[str, ...]], tagger: Tagger | None, gold: Gold) 
 def _rows(
     texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, max_length: int, words: Gold, relations: Mapping[str, int]
 ) -> Iterable[Arrays]:
-    """Tokenised by the very call of `encoding.encode`, so that the tokens are the same."""
+    """Annotate each example of a chunk; the tokenizer is called just as `encoding.encode` does, for the same tokens."""
     columns = [list(column) for column in zip(*texts, strict=True)]
     batch = tokenizer(*columns, truncation="longest_first", max_length=max_length)
     special = special_kinds(tokenizer)
@@ -186,7 +191,7 @@ def _rows(
 
 
 def _starts(count: int, progress: bool) -> Iterable[int]:
-    """Where each chunk starts; behind a bar, on stderr, if there are several."""
+    """List where each chunk starts; with several chunks, going through the list shows a progress bar on stderr."""
     starts = range(0, count, _CHUNK)
     if not progress or len(starts) < 2:
         return starts
@@ -199,7 +204,7 @@ def _starts(count: int, progress: bool) -> Iterable[int]:
 def _key(
     texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, max_length: int, tagger: Tagger | None, gold: Gold = None
 ) -> str:
-    """Hash of all that decides the tokens, of the special ones, and of the tagger or the gold words."""
+    """Hash all that decides the annotation: the tokens, the special ones, and the tagger or the gold words."""
     tokens = encoding_key(texts, tokenizer, max_length)
     special = sorted(special_kinds(tokenizer).items())
     who: object = None

@@ -1,4 +1,4 @@
-"""``data=local`` of ``task=treebank``: the sentences of a Universal Dependencies treebank, with gold words and without labels."""
+"""Load ``task=treebank`` from ``data=local``: the sentences of a treebank, with gold words and without labels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from effective_attention.errors import UserError
 
 
 def load(task: Task, split: str, *, dir: Path, skip_broken_rows: bool = False) -> Examples:
-    """A split of the treebank in a folder, or in its folder ``treebank``.
+    """Load a split of the treebank in a folder, or in its subfolder ``treebank``.
 
     Raises:
         UserError: Not exactly one file for the split, or a sentence that cannot be read (with its line).
@@ -33,7 +33,9 @@ def load(task: Task, split: str, *, dir: Path, skip_broken_rows: bool = False) -
 
 
 def find_treebank(folder: Path, task: Task, split: str) -> Path:
-    """The one ``.conllu`` file with the split's name as a part of its own, as in ``en_ewt-ud-dev.conllu`` (validation is dev).
+    """Find the one ``.conllu`` file that has the split's name in its own, as in ``en_ewt-ud-dev.conllu``.
+
+    The validation split may be called ``dev`` or ``validation``.
 
     Raises:
         UserError: No folder, no file, or two files in the same folder that could both be meant.

@@ -1,1 +1,4 @@
-"""How figures look, and the kinds of figure that several chapters share. The only modules beside chapters that import matplotlib."""
+"""The look of figures, and the kinds of figure that several chapters share.
+
+These are the only modules beside chapters that import matplotlib.
+"""

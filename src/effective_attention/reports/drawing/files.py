@@ -1,4 +1,4 @@
-"""Figures as files: PNG and SVG, the same bytes every time."""
+"""Write figures as PNG and SVG files, with the same bytes every time."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _RULES: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Quantity:
-    """What the cells hold, in words; ``most`` ends the colour scale where the quantity has a natural end."""
+    """The name of what the cells hold; ``most`` ends the colour scale where the quantity has a natural end."""
 
     label: str
     most: float | None = None
@@ -57,7 +57,8 @@ def layered_heads(
         quantity: How to name it.
         references: From a run's rows to what its values are to be compared with, by name.
     """
-    shown, kinds = panels(table), attentions(table)
+    shown = panels(table)
+    kinds = attentions(table)
     heads = table[table["attention"].isin(kinds)]
     limits = {"vmin": min(0.0, float(heads["value"].min())), "vmax": quantity.most or float(heads["value"].max())}
     ratios = [1.0] * len(kinds) + [0.8]

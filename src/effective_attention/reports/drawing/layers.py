@@ -1,4 +1,4 @@
-"""What figures of identifiability share: lines over layers, panels that wrap, tokens as labels, pretrained beside finetuned."""
+"""Helpers that figures of identifiability share: lines over layers, panels that wrap, tokens as labels."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PERCENT = FuncFormatter(lambda value, _: f"{100 * value:.3g} %")  # without digi
 
 
 def wrapped(count: int, *, height: float) -> tuple[Figure, list[Axes]]:
-    """Panels in rows of up to three (four are two and two); one alone is a column wide. Places left over stay empty."""
+    """Make panels in rows of up to three (four are two and two), one alone a column wide; leave spare places empty."""
     across = 2 if count == 4 else min(count, 3)
     down = -(-count // across)
     figure, axes = grid(down, across, width=SINGLE if count == 1 else DOUBLE, height=height * down + 0.5, sharey=True)
@@ -38,7 +38,7 @@ def wrapped(count: int, *, height: float) -> tuple[Figure, list[Axes]]:
 
 
 def layer_axis(axes: Axes, *, label: bool) -> None:
-    """Whole layers across, counted from 0."""
+    """Label the x axis with whole layer numbers, counted from 0."""
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
     if label:
         axes.set_xlabel("layer")
@@ -46,7 +46,7 @@ def layer_axis(axes: Axes, *, label: bool) -> None:
 
 
 def legend_below(figure: Figure, handles: Sequence[Artist], labels: Sequence[str], *, most: int = 6) -> None:
-    """One for all panels, in even rows under them."""
+    """Add one legend for all panels, in even rows under them."""
     rows = -(-len(labels) // most)
     figure.legend(
         list(handles),
@@ -59,14 +59,14 @@ def legend_below(figure: Figure, handles: Sequence[Artist], labels: Sequence[str
 
 
 def shared_legend(figure: Figure, axes: NDArray[Any] | Sequence[Axes], *, most: int = 6) -> None:
-    """Everything labelled in any of the panels, once."""
+    """Add a legend of everything labelled in any of the panels, once."""
     every = axes.flat if isinstance(axes, np.ndarray) else axes
     found = {label: line for axis in every for line, label in zip(*axis.get_legend_handles_labels(), strict=True)}
     legend_below(figure, list(found.values()), list(found), most=most)
 
 
 def name_tokens(axes: Axes, names: Sequence[str], *, shift: float, most: int, chosen: int | None = None) -> None:
-    """Tokens below; of a long text every second (third, …), and always the chosen one, in colour."""
+    """Write tokens under the axis; of a long text only some, but always the chosen one, in colour."""
     step = -(-len(names) // most)
     places = set(range(0, len(names), step))
     if chosen is not None:

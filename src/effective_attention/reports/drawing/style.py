@@ -1,4 +1,4 @@
-"""How every figure looks, and how a table is cut into panels: one per task, in the paper's order.
+"""Give every figure one look, and cut a table into panels: one per task, in the paper's order.
 
 Greens are standard attention and blues effective, as in the paper; a diverging scale around zero is the null part.
 Letters are drawn as outlines, so a figure looks the same in every viewer. Nothing here touches pyplot's global state.
@@ -22,7 +22,8 @@ from pandas import DataFrame
 
 from effective_attention.attention.variants import VARIANTS
 
-SINGLE, DOUBLE = 3.3, 6.8  # inches: one column and two columns of a paper
+SINGLE = 3.3  # inches: one column of a paper
+DOUBLE = 6.8  # inches: two columns
 COLOURS = {**{name: variant.colour for name, variant in VARIANTS.items()}, "paper": "#d9d9d9"}
 SCALES = {name: variant.scale for name, variant in VARIANTS.items()}
 CHANGE_SCALE = "PuOr"
@@ -64,7 +65,7 @@ _RC: dict[Any, Any] = {
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Our settings while a figure is made or saved; the user's own come back afterwards."""
+    """Use our matplotlib settings inside the block, whatever the user's are; those come back afterwards."""
     with matplotlib.rc_context(
         rc={**matplotlib.rcParamsDefault, "backend": "agg", **_RC}
     ):  # whatever a matplotlibrc says
@@ -72,7 +73,10 @@ def style() -> Iterator[None]:
 
 
 def styled(draw: Callable[[DataFrame], Figure]) -> Callable[[DataFrame], Figure]:
-    """A figure function that runs under ``style`` and places everything once: saving it twice need not do that again."""
+    """Wrap a figure function so that it runs under ``style`` and lays everything out once.
+
+    Saving the figure twice need not lay it out again.
+    """
 
     @wraps(draw)
     def wrapper(table: DataFrame) -> Figure:
@@ -88,19 +92,19 @@ def styled(draw: Callable[[DataFrame], Figure]) -> Callable[[DataFrame], Figure]
 
 
 def grid(rows: int, columns: int, *, width: float, height: float, **options: Any) -> tuple[Figure, NDArray[Any]]:
-    """A figure of panels with room made for every label; the axes as (row, column)."""
+    """Make a figure of panels with room for every label; return it with the axes as (row, column)."""
     layout = ConstrainedLayoutEngine(w_pad=0.03, h_pad=0.03, wspace=0.02, hspace=0.02)
     figure = Figure(figsize=(width, height), layout=layout)
     return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
 
 def width_for(columns: int, *, narrow: int = 1) -> float:
-    """One column of a paper for up to ``narrow`` panels side by side, two for up to six; more make the figure grow."""
+    """Return the figure's width: one paper column for up to ``narrow`` panels, two for up to six, more beyond."""
     return SINGLE if columns <= narrow else DOUBLE * max(1.0, columns / 6)
 
 
 def draw_cells(axes: Axes, values: NDArray[Any], **options: Any) -> QuadMesh:
-    """A heatmap with the first row on top. Many cells become one picture inside the SVG, few stay outlines."""
+    """Draw a heatmap with the first row on top; many cells become one picture inside the SVG, few stay outlines."""
     if values.size <= 1000:
         options |= {"edgecolors": "face", "linewidth": 0.3}  # viewers show the page between outlines that only touch
     mesh = axes.pcolormesh(np.ma.masked_invalid(values), rasterized=values.size > 1000, **options)
@@ -112,7 +116,7 @@ def draw_cells(axes: Axes, values: NDArray[Any], **options: Any) -> QuadMesh:
 
 
 def number_cells(axes: Axes, table: DataFrame, *, x: bool = True, y: bool = True, most: int = 6) -> None:
-    """Ticks in the middle of cells, with the numbers of the table's columns and rows, at most ``most`` of each."""
+    """Put ticks in the middle of cells, with the table's column and row numbers, at most ``most`` of each."""
     for wanted, axis, labels in ((x, axes.xaxis, table.columns), (y, axes.yaxis, table.index)):
         step = -(-len(labels) // most) if len(labels) > most else 1
         places = range(0, len(labels), step)
@@ -120,5 +124,5 @@ def number_cells(axes: Axes, table: DataFrame, *, x: bool = True, y: bool = True
 
 
 def tidy_axes(axes: Axes) -> None:
-    """No frame on the sides that carry nothing."""
+    """Remove the frame on the sides without an axis."""
     axes.spines[["top", "right"]].set_visible(False)

@@ -1,1 +1,1 @@
-"""What papers print in numbers, to stand beside ours: one file a paper."""
+"""Numbers that papers print, to stand beside ours: one file a paper."""

@@ -1,4 +1,4 @@
-"""Abnar & Zuidema (2020): an encoder from scratch (6 layers, 8 heads, width 128) on verb number; DistilBERT on SST-2."""
+"""Abnar & Zuidema (2020): an encoder from scratch (6 layers, 8 heads, width 128) on verb number; DistilBERT, SST-2."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ ABNAR: MappingProxyType[tuple[str, str, str], Layers] = MappingProxyType(
         ),
     }
 )
-"""Spearman's correlation, mean and standard deviation over sentences, by (task, measure, method) and layer, counted from 1."""
+"""Spearman's correlation, mean and standard deviation over sentences, by (task, measure, method) and layer, from 1."""
 
 
 def abnar_line(task: str, measure: str, method: str) -> Layers | None:
-    """Mean and standard deviation by layer (counted from 1, as printed); None where the paper has no such row.
+    """Return mean and standard deviation by layer (counted from 1, as printed); None where the paper has no such row.
 
     >>> abnar_line("agreement", "spearman_blank_out", "flow")[6]
     (0.7, 0.22)

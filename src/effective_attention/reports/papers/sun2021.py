@@ -1,4 +1,4 @@
-"""Sun & Marasović (2021): BERT-base (12 layers, 12 heads, d_v 64) finetuned on GLUE, test sets, one GPU, all inputs padded."""
+"""Sun & Marasović (2021): BERT-base (12 layers, 12 heads, d_v 64) finetuned on GLUE; test sets, one GPU, padding."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ TABLE_2: MappingProxyType[tuple[str, str], tuple[float, ...]] = MappingProxyType
         ("stsb", "effective"): (36.00, 10.30, 0.60, 39.40, 13.60),
     }
 )
-"""Percent of 1 000 maps by (task, attention), in ``PATTERN_ORDER``. As printed: QNLI and RTE, standard, differ in one number."""
+"""Percent of 1 000 maps by (task, attention), in ``PATTERN_ORDER``.
+
+As printed: QNLI and RTE, standard, differ in one number.
+"""
 
 TABLE_3: MappingProxyType[str, tuple[int, int]] = MappingProxyType(
     {"rte": (29, 58), "mrpc": (45, 87), "qnli": (659, 1265), "sst2": (101, 200), "stsb": (174, 353)}
@@ -29,7 +32,7 @@ TABLE_3: MappingProxyType[str, tuple[int, int]] = MappingProxyType(
 
 
 def paper_ratio(task: str) -> float | None:
-    """Effective time over standard time in the paper's Table 3; None for a task it does not have.
+    """Return effective time over standard time in the paper's Table 3; None for a task it does not have.
 
     >>> [round(paper_ratio(task), 2) for task in TABLE_3]
     [2.0, 1.93, 1.92, 1.98, 2.03]
