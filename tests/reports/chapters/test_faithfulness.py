@@ -7,8 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from effective_attention.reports.chapters import CHAPTERS
+from effective_attention.reports.chapters.faithfulness import CHAPTER
 from effective_attention.reports.chapters.faithfulness.reductions import league, ranking
 from effective_attention.reports.chapters.faithfulness.tables import correlations, league_table
 from effective_attention.reports.drawing.files import write_figures
@@ -172,3 +174,18 @@ def test_a_report_without_subjects_lacks_that_figure_only(make_tables: Make, mak
 
 def test_the_sample_is_what_was_measured(make_tables: Make) -> None:
     assert measured(make_tables()["faithfulness"]).startswith("Measured on validation examples (MRPC 100), minilm")
+
+
+@pytest.mark.parametrize("methods", [["blank_out"], ["random", "norm"], ["of_ones_own"]], ids=str)
+def test_any_choice_of_methods_can_be_drawn_and_told(make_tables: Make, methods: list[str]) -> None:
+    """Where none of the methods that are followed layer by layer was chosen, their figure is left out."""
+    table = make_tables()["faithfulness"]
+    few = table[table["method"].isin(methods)] if methods != ["of_ones_own"] else table[table["method"] == "random"]
+    few = few.assign(
+        method=few["method"].replace({"random": methods[0]}) if methods == ["of_ones_own"] else few["method"]
+    )
+    for drawing in (drawing for drawing in CHAPTER.figures if drawing.can_draw(few)):
+        drawing.draw(few)
+    assert not can_draw("faithfulness_layers", few)
+    assert league_table(few).rows
+    assert correlations(few).rows == []

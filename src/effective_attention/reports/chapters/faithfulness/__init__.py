@@ -8,7 +8,7 @@ from effective_attention.reports.chapters.faithfulness.figures import (
     faithfulness_layers,
     faithfulness_subject,
 )
-from effective_attention.reports.chapters.faithfulness.reductions import has_subjects
+from effective_attention.reports.chapters.faithfulness.reductions import has_layers, has_subjects
 from effective_attention.reports.chapters.faithfulness.tables import correlations, league_table
 
 CHAPTER = Chapter(
@@ -39,6 +39,7 @@ CHAPTER = Chapter(
             "faithfulness_layers",
             "Correlation by layer, mean ± standard deviation over examples; dashed, the paper's.",
             faithfulness_layers,
+            has_layers,
         ),
         Drawing(
             "faithfulness_subject",

@@ -42,6 +42,11 @@ def ranking(rows: DataFrame) -> list[str]:
     return order + [name for name in rows["method"].unique() if name not in order]
 
 
+def has_layers(table: DataFrame) -> bool:
+    """Tell whether any of the methods that are followed layer by layer was compared with blank-out or gradients."""
+    return bool((table["method"].isin(LAYERED) & table["measure"].isin(CORRELATIONS)).any())
+
+
 def has_subjects(table: DataFrame) -> bool:
     """Tell whether the data knew which word decides."""
     return bool((table["measure"] == "subject_first").any())
