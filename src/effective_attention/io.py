@@ -1,4 +1,4 @@
-"""Files that are whole or not there: results, tables, caches, and stores of finished parts from which long work is resumed.
+"""Files that are whole or not there: results, tables, caches, and stores of parts from which long work is resumed.
 
 Imports nothing heavy at the top, because Hydra's callbacks come through here at start-up.
 """

@@ -1,4 +1,4 @@
-"""Several processes that share one piece of work, as under DDP. Without them every function does what one process needs."""
+"""Several processes that share one piece of work, as under DDP; alone, every function does what one process needs."""
 
 from __future__ import annotations
 

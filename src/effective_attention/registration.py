@@ -1,7 +1,7 @@
 """Make our attention functions known to transformers by name, without loading it for those who do not use it.
 
-``from_pretrained(..., attn_implementation="effective_attention")`` finds a function that is registered when it is called.
-Loading transformers takes a second or more, so the registration waits until somebody imports it.
+``from_pretrained(..., attn_implementation="effective_attention")`` finds a function that is registered when it is
+called. Loading transformers takes a second or more, so the registration waits until somebody imports it.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:The ``compute`` method")  # of a
 
 
 def naive_graph(seen, part, convention):
-    """(layer, query, key) of a trace of one unpadded example, in plain numpy: signs go first, then heads are averaged."""
+    """(layer, query, key) of a trace of one unpadded example, in numpy: signs go first, then heads are averaged."""
     weights = np.stack([layer.part(part)[0].double().numpy() for layer in seen.layers])
     weights = (np.abs(weights) if convention == "absolute" else np.maximum(weights, 0)).mean(axis=1)
     return weights / weights.sum(axis=-1, keepdims=True)

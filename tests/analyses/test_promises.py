@@ -1,4 +1,4 @@
-"""What every analysis promises, checked for all of them: whatever ``conf/analysis/all.yaml`` names is in the list, and more."""
+"""What every analysis promises, checked for all of them: what ``conf/analysis/all.yaml`` names, and more."""
 
 import dataclasses
 import pickle

@@ -1,4 +1,4 @@
-"""A masked pronoun: its candidates' probabilities and its attention to the referents, on random masked language models."""
+"""A masked pronoun: its candidates' probabilities and its attention to the referents, on random models."""
 
 import dataclasses
 import logging

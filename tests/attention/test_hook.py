@@ -62,9 +62,14 @@ def test_any_thread_may_run_the_model(model):
 def test_mode_implementation_and_hooks_are_restored_after_an_error(model):
     model.train()
     before = model.config._attn_implementation
-    with pytest.raises(RuntimeError, match="on purpose"), attention_hook(model, AttentionCall.eager, evaluation=True):
+    with attention_hook(model, AttentionCall.eager, evaluation=True):
         assert not model.training
+
+    def fail(_call):
         raise RuntimeError("on purpose")
+
+    with pytest.raises(RuntimeError, match="on purpose"), attention_hook(model, fail, evaluation=True):
+        model(IDS)
     assert model.training
     assert model.config._attn_implementation == before
     assert not any(hook._HOOKS.get(module) for module in model.modules())

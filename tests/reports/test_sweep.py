@@ -65,12 +65,12 @@ def test_rows_by_hand() -> None:
     common = {"model": "tiny", "data": "sample", "setting": ""}
     standard, effective, *rte = summarise(RUNS)
     assert standard == {
-        **common, "task": "mrpc", "attention": "standard", "seeds": "2", "accuracy": "0.750 ± 0.071", "seconds": "2.0 ± 1.4",
-        "examples/s": "100 ± 0", "logit difference": "",
+        **common, "task": "mrpc", "attention": "standard", "seeds": "2", "accuracy": "0.750 ± 0.071",
+        "seconds": "2.0 ± 1.4", "examples/s": "100 ± 0", "logit difference": "",
     }  # fmt: skip
     assert effective == {
-        **common, "task": "mrpc", "attention": "effective", "seeds": "2", "accuracy": "0.750 ± 0.071", "seconds": "4.0 ± 2.8",
-        "examples/s": "50 ± 0", "ratio": "2.00 ± 0.00", "logit difference": "2.0e-07",
+        **common, "task": "mrpc", "attention": "effective", "seeds": "2", "accuracy": "0.750 ± 0.071",
+        "seconds": "4.0 ± 2.8", "examples/s": "50 ± 0", "ratio": "2.00 ± 0.00", "logit difference": "2.0e-07",
     }  # fmt: skip
     assert [row["attention"] for row in rte] == ["standard", "effective"]
     assert (rte[0]["accuracy"], rte[0]["seeds"]) == ("0.500", "")
@@ -200,8 +200,9 @@ def test_a_sweep_without_a_finished_run_says_so_and_writes_nothing(
 
 def test_a_real_sweep_ends_with_one_table(tmp_path: Path) -> None:
     command = [
-        sys.executable, "train.py", "-m", "task=mrpc,stsb", "seed=1,2", "model=tiny", "trainer=cpu", "trainer.max_epochs=1",
-        "trainer.enable_progress_bar=false", "data.limit_train=16", "data.limit_eval=8", "logger=csv",
+        sys.executable, "train.py", "-m", "task=mrpc,stsb", "seed=1,2", "model=tiny", "trainer=cpu",
+        "trainer.max_epochs=1", "trainer.enable_progress_bar=false", "data.limit_train=16", "data.limit_eval=8",
+        "logger=csv",
         f"data.token_cache={tmp_path / 'tokens'}", f"hydra.sweep.dir={tmp_path / 'sweep'}",
     ]  # fmt: skip
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

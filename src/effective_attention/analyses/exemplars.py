@@ -58,7 +58,7 @@ SCHEMA = Schema(
 def strongest_pairs(
     weights: Float[Tensor, "batch head query key"], pairs: Bool[Tensor, "batch query key"]
 ) -> tuple[Float[Tensor, "batch head"], Int[Tensor, "batch head"], Int[Tensor, "batch head"]]:
-    """The largest rounded weight of each text, its query and its key, the first of equal ones; -inf where none is positive."""
+    """Find each text's largest rounded weight, its query and its key (the first of equals); -inf: none is positive."""
     steps = (weights.float() * 10**DECIMALS).round_().masked_fill_(~pairs[:, None], -torch.inf)
     largest, place = steps.flatten(start_dim=2).max(dim=-1)
     score = largest.double().where(largest > 0, -torch.inf) / 10**DECIMALS
@@ -87,7 +87,7 @@ def _take(value: Tensor, order: Tensor) -> Tensor:
 
 
 class Exemplars(SplitAnalysis):
-    """Table: attention, layer, head, rank, example, query, key, query_token, key_token, score, position, token, value, special.
+    """The texts, and two tokens in each, that most strongly induce a head's attention; ``SCHEMA`` describes the table.
 
     One row for each token of an exemplar: ``value`` is the weight from the exemplar's query to the token at
     ``position``, and ``score`` that to its key, rounded. Ranks count from 0.
@@ -137,7 +137,12 @@ class Exemplars(SplitAnalysis):
         return self
 
     def _add_states(self, shape: tuple[int, ...], size: int) -> None:
-        """(attention, layer, head, exemplar), or with an axis for tokens; those of all processes lie side by side till ranked."""
+        """Make room for exemplars; those of all processes lie side by side until they are ranked.
+
+        Args:
+            shape: (attention, layer, head, exemplar).
+            size: Of the axis of tokens, which some states have more.
+        """
         defaults = {
             "score": torch.full(shape, -torch.inf, dtype=torch.float64),
             **{name: torch.full(shape, _NOTHING) for name in ("example", "query", "key")},
@@ -164,7 +169,7 @@ class Exemplars(SplitAnalysis):
         return {name: torch.cat([getattr(self, name)[column, row], value], dim=1) for name, value in found.items()}
 
     def _candidates(self, trace: Trace, weights: Tensor, pairs: Tensor) -> dict[str, Tensor]:
-        """Each text with its strongest pair, (head, batch), and what its tokens are, (head, batch, token); no padding counts."""
+        """Find each text's strongest pair, (head, batch), and its tokens, (head, batch, token); no padding counts."""
         score, query, key = strongest_pairs(weights, pairs)
         batch, heads, _, size = weights.shape
         row = weights.gather(2, query[..., None, None].expand(batch, heads, 1, size))[:, :, 0]  # (batch, head, key)

@@ -1,6 +1,7 @@
 """One head, one example: standard, effective and null attention as matrices, with the tokens on both axes.
 
-Sun & Marasovic (2021), Fig. 2 and 7; Brunner et al. (2020), Fig. 6. The example is one of the split, or a text of the user's.
+Sun & Marasovic (2021), Fig. 2 and 7; Brunner et al. (2020), Fig. 6. The example is one of the split, or a text of the
+user's.
 """
 
 from __future__ import annotations

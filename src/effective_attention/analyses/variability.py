@@ -139,7 +139,7 @@ def _check_size(shape: tuple[int, ...]) -> None:
     size = math.prod(shape) * torch.float32.itemsize
     if size > _LARGEST:
         raise UserError(
-            f"analysis.variability.examples must leave at most {_LARGEST / 1024**3:.0f} GB of weights to keep, but {shape[0]} "
-            f"examples with {shape[-1]} positions make {size / 1024**3:.1f} GB; take fewer of them, or of "
+            f"analysis.variability.examples must leave at most {_LARGEST / 1024**3:.0f} GB of weights to keep, but "
+            f"{shape[0]} examples with {shape[-1]} positions make {size / 1024**3:.1f} GB; take fewer of them, or of "
             "analysis.variability.positions"
         )

@@ -78,7 +78,7 @@ def signed_layer() -> tuple[Layer, torch.Tensor]:
 
 
 def test_weights_by_hand():
-    """With one value v per key, effective attention is (a . v) v / (v . v); here a . v is 3/8, 1/2 and -1/8 in the three rows."""
+    """With one value v per key, effective attention is (a . v) v / (v . v); a . v is 3/8, 1/2 and -1/8, row by row."""
     layer, pairs = signed_layer()
     pairs[:, :, 2] = False
     effective = torch.tensor([[0.375, -0.375, 0], [0.5, -0.5, 0], [-0.125, 0.125, 0]], dtype=torch.float64) / 2.25

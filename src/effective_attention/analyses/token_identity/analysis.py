@@ -71,7 +71,7 @@ SCHEMA = Schema(
 
 
 class TokenIdentity(Study):
-    """Table: the columns above, one row per unit, fold, tested layer and part; ``epochs`` is missing where nothing was trained.
+    """How many hidden tokens can still be told from the others of their text; ``SCHEMA`` describes the table.
 
     Args:
         experiments: Some of ``input``, ``transfer``, ``previous``, ``neighbours``.
@@ -156,7 +156,7 @@ class TokenIdentity(Study):
         return self
 
     def _part_store(self) -> PartStore:
-        """Where finished units are; which units are wanted is no part of the folder's name, so that more can be added later."""
+        """Return where finished units are; which units are wanted is no part of its name, so that more can be added."""
         facts = {**asdict(self.training), "texts": len(self.texts), "seed": self.context.seed, "version": _VERSION}
         return PartStore(None if self.context.folder is None else self.context.folder("token_identity", facts))
 
@@ -194,8 +194,10 @@ class TokenIdentity(Study):
     def _check_states(self) -> None:
         missing = np.setdiff1d(self.texts, self.states.there().nonzero()[0])
         if len(missing):
-            raise UserError(f"analysis.token_identity: the states of {len(missing)} examples (the first is {missing[0]}) are not "
-                            f"in {self.states.path.parent}; start again; all processes must share data.token_cache")  # fmt: skip
+            raise UserError(
+                f"analysis.token_identity: the states of {len(missing)} examples (the first is {missing[0]}) are not "
+                f"in {self.states.path.parent}; start again; all processes must share data.token_cache"
+            )
 
     def _do(self, units: list[Unit], *, shown: bool) -> None:
         device = self.device if self.device.type == "cuda" else torch.device("cpu")  # where double precision is
@@ -212,8 +214,10 @@ class TokenIdentity(Study):
         for unit in self.chosen.units():
             found = self.parts.read(unit.name)
             if found is None:
-                raise UserError(f"analysis.token_identity: {self.parts.path(unit.name)} is not there, or damaged; start again, "
-                                f"with a data.token_cache that all processes share")  # fmt: skip
+                raise UserError(
+                    f"analysis.token_identity: {self.parts.path(unit.name)} is not there, or damaged; start again, "
+                    f"with a data.token_cache that all processes share"
+                )
             facts = {name: getattr(unit, name) for name in ("map", "distance", "solver", "layer", "offset", "fold")}
             rows = pd.DataFrame(found).assign(**facts)
             parts.append(rows[[self.chosen.shows(unit, experiment) for experiment in rows["experiment"]]])

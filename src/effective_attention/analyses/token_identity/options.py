@@ -129,8 +129,10 @@ def check_texts(chosen: Chosen, texts: NDArray[np.int64], lengths: NDArray[np.in
     """
     folds = max((unit.folds for unit in chosen.units()), default=1)
     if len(texts) < max(3, folds):
-        raise UserError(f"{_OPTION}.folds: {len(texts)} examples are too few for {folds} folds of training, validation and test "
-                        f"texts; use at least {max(3, folds)} examples, or fewer folds")  # fmt: skip
+        raise UserError(
+            f"{_OPTION}.folds: {len(texts)} examples are too few for {folds} folds of training, validation and test "
+            f"texts; use at least {max(3, folds)} examples, or fewer folds"
+        )
     short = texts[lengths[texts] < 2]
     if len(short):
         raise UserError(

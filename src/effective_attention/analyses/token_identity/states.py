@@ -1,4 +1,4 @@
-"""Hidden states of a whole split in one memory-mapped file: (layer + 1, token, width) in float32, then a mark for each text.
+"""Hidden states of a split in one memory-mapped file: (layer + 1, token, width) in float32, then a mark for each text.
 
 Texts lie one after the other; layer 0 is the input embedding. A text's mark is set after its states have been flushed,
 so that whoever is killed and started again has lost one batch at most. Several processes may write different texts to

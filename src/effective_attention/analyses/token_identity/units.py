@@ -36,7 +36,13 @@ Solver = Literal["adam", "ridge"]
 
 @dataclass(frozen=True)
 class Unit:
-    """Attributes: layer: whose output is mapped; offset: of the neighbour that is looked for; folds: that ``fold`` is one of."""
+    """One map of one layer, trained and tested on one fold.
+
+    Attributes:
+        layer: Whose output is mapped.
+        offset: Of the neighbour that is looked for.
+        folds: How many there are, of which ``fold`` is one.
+    """
 
     experiment: str
     map: Kind
@@ -112,7 +118,7 @@ class UnitTrainer:
 
     @torch.no_grad()
     def do(self, unit: Unit) -> dict[str, NDArray[Any]]:
-        """A small table by columns: experiment, tested_layer, part, value, baseline, tokens, epochs (0: none), seconds."""
+        """Train and test; return columns experiment, tested_layer, part, value, baseline, tokens, epochs and seconds."""
         fold = self.fold(unit)
         began = time.perf_counter()
         weights, epochs = self._solve(unit, fold)

@@ -51,7 +51,7 @@ from effective_attention.io import PartStore, check_disk
 from effective_attention.processes import gather, wait_for_others
 
 DIRECTIONS = 28
-"""Within 3 % of the exact contributions on MRPC with MiniLM, whose long texts need the most; ``benchmarks/token_mixing.py``."""
+"""Within 3 % of the exact contributions on MRPC with MiniLM (long texts need most); ``benchmarks/token_mixing.py``."""
 _QUANTITIES = ("own", "not_largest", "neighbour", "offset", "cls", "error", "word")
 _STATISTICS = (*BOX, "share", "relative", "total", "standard_error")
 SCHEMA = Schema(
@@ -195,8 +195,8 @@ class TokenMixing(Study):
         if place is None:
             tokens = " ".join(self.context.tokenizer.convert_ids_to_tokens(list(ids)))
             raise UserError(
-                f"analysis.token_mixing.word must be a token of the text, from 0 to {len(ids) - 1}, or one of its words "
-                f"({tokens}), got {self.word!r}"
+                f"analysis.token_mixing.word must be a token of the text, from 0 to {len(ids) - 1}, or one of its "
+                f"words ({tokens}), got {self.word!r}"
             )
         return place
 

@@ -95,7 +95,7 @@ class _Reading:
 
 @torch.no_grad()
 def _find_entrance(base: PreTrainedModel, inputs: Mapping[str, Tensor], calls: list[Call]) -> tuple[_Entrance, Tensor]:
-    """Run once and see who is handed ``x`` before the first attention, and is done after it: the first is the outermost."""
+    """Run once and see who is handed ``x`` before the first attention and done after it; the first is the outermost."""
     open_readings: list[list[_Reading]] = []
     readings: list[_Reading] = []
 
@@ -120,8 +120,8 @@ def _find_entrance(base: PreTrainedModel, inputs: Mapping[str, Tensor], calls: l
         if reading.begin == 0 < reading.end and _same(reading.value, start):
             return reading.entrance, start.clone()
     raise ValueError(
-        f"where {type(base).__name__}'s first layer reads its input cannot be found, so that nothing can be attributed to it; "
-        f"choose another model (BERT, RoBERTa, DistilBERT, ELECTRA, GPT-2, Llama ...)"
+        f"where {type(base).__name__}'s first layer reads its input cannot be found, so that nothing can be attributed "
+        f"to it; choose another model (BERT, RoBERTa, DistilBERT, ELECTRA, GPT-2, Llama ...)"
     )
 
 

@@ -86,7 +86,7 @@ def random_directions(width: int, count: int, seed: int) -> Float[Tensor, "direc
 def squared_norms(
     run: Hidden, x: Float[Tensor, "1 key width"], directions: Float[Tensor, "direction width"], *, keep: bool = False
 ) -> Float[Tensor, "layer query key sample"]:
-    """``||(de_j^l/dx_i) u||^2`` for every direction u; summed over directions, so that there is one sample, unless kept apart.
+    """Return ``||(de_j^l/dx_i) u||^2`` for every direction u, summed over directions unless they are kept apart.
 
     Args:
         run: From the first layer's input to all layers' outputs.

@@ -46,7 +46,7 @@ def all_statistics(texts: Sequence[Text]) -> pd.DataFrame:
 
 
 def own(texts: Sequence[Text]) -> pd.DataFrame:
-    """Fig. 3a, 26-37, 40a, 42a: what a token's own input contributes to it, as numbers of a box plot; all tokens, then by tag.
+    """Return what a token's own input contributes, as a box plot's numbers: all tokens, then by tag (Fig. 3a, 26-37).
 
     A word's part of speech counts for each of its sub-tokens.
     """
@@ -61,7 +61,7 @@ def own(texts: Sequence[Text]) -> pd.DataFrame:
 
 
 def box(values: Float[ndarray, "layer token"]) -> dict[str, Float[ndarray, " layer"]]:
-    """Median, mean, quartiles and Tukey's whiskers: the furthest values within 1.5 times the distance between the quartiles."""
+    """Return median, mean, quartiles and Tukey's whiskers, the furthest values within 1.5 times the box."""
     values = values.astype(np.float64)
     low, middle, high = np.percentile(values, (25, 50, 75), axis=1)
     reach = 1.5 * (high - low)
@@ -78,14 +78,14 @@ def box(values: Float[ndarray, "layer token"]) -> dict[str, Float[ndarray, " lay
 
 
 def not_largest(texts: Sequence[Text]) -> pd.DataFrame:
-    """Fig. 3b, 40b, 42b: the share of tokens to whose hidden embedding some other input contributes more than their own."""
+    """Return the share of tokens to which some other input contributes more than their own (Fig. 3b, 40b, 42b)."""
     beaten = [np.diagonal(text.shares, axis1=1, axis2=2) < text.shares.max(axis=-1) for text in texts]
     values = np.concatenate(beaten, axis=1)
     return _layers("not_largest", values.mean(axis=1), statistic="share", count=values.shape[1])
 
 
 def neighbours(texts: Sequence[Text]) -> pd.DataFrame:
-    """Fig. 4a, 41a, 43a: contributions of groups of neighbours, averaged over tokens.
+    """Return contributions of groups of neighbours, averaged over tokens.
 
     Appendix C.2 takes "the mean of the left and right neighbours for each of the groups". We read: contributions of a
     group are added up on each side, then the sides are averaged; a side on which the text has no token of the group
@@ -118,7 +118,7 @@ def _both_sides(
 
 
 def offsets(texts: Sequence[Text], reach: int = REACH) -> pd.DataFrame:
-    """Fig. 4b, 41b, 43b: contributions by position relative to the token, which itself is 0.
+    """Return contributions by position relative to the token, which itself is 0.
 
     ``mean``: over the tokens that have another there. ``total``: the sum over tokens; those of a layer add up to 1.
     """
@@ -130,7 +130,7 @@ def offsets(texts: Sequence[Text], reach: int = REACH) -> pd.DataFrame:
 
 
 def to_cls(texts: Sequence[Text]) -> pd.DataFrame:
-    """Fig. 18: contributions to [CLS], by position relative to it and to the first [SEP]; those of a layer add up to 1."""
+    """Return contributions to [CLS] by position from it and from the first [SEP]; a layer's add up to 1 (Fig. 18)."""
     tables = []
     for centre, tag in (("cls", CLS), ("sep", SEP)):
         found: dict[int, list[Any]] = {}
@@ -154,7 +154,7 @@ def stated_error(texts: Sequence[Text]) -> pd.DataFrame:
 
 
 def word_context(shares: Float[ndarray, "layer query key"], query: int, tokens: Sequence[str]) -> pd.DataFrame:
-    """Fig. 19-25: what one token's hidden embedding is made of, layer by layer."""
+    """Return what one token's hidden embedding is made of, layer by layer."""
     layers, _, keys = shares.shape
     index = pd.MultiIndex.from_product([range(layers), range(keys)], names=["layer", "key"])
     table = index.to_frame(index=False).assign(

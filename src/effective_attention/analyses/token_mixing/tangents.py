@@ -1,4 +1,4 @@
-"""Cheaper forward-mode derivatives of the functions a transformer spends its time in, where many tangents share one point.
+"""Cheaper forward-mode derivatives of what a transformer spends its time in, where many tangents share one point.
 
 PyTorch's own rules are right but work too hard under ``vmap``: GELU's derivative is computed again for every tangent, a
 linear layer adds the derivative of its bias, zero, to every output, and layer normalisation normalises its input for

@@ -56,7 +56,7 @@ _OF_USERS: dict[str, Chapter] = {}
 
 
 def register(chapter: Chapter) -> None:
-    """Add the chapter of a user's own analysis, behind ours; a chapter of the same analysis takes the place of an earlier one.
+    """Add the chapter of a user's own analysis, behind ours; it takes the place of an earlier one of the same analysis.
 
     Raises:
         ValueError: The analysis is one of ours.

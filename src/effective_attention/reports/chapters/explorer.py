@@ -1,4 +1,4 @@
-"""The interactive page: what the report says of ``explorer``; the page itself lies beside the report, which links it."""
+"""The interactive page: what the report says of ``explorer``; the page lies beside the report, which links it."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ CHAPTER = Chapter(
     analysis="explorer",
     title="One text to explore",
     source="Vig 2019",
-    text="An interactive page, linked above, shows every layer and head on one text: standard, effective and null attention.",
+    text=(
+        "An interactive page, linked above, shows every layer and head on one text: standard, effective and null "
+        "attention."
+    ),
     tables=(shown,),
 )
