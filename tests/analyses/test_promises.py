@@ -12,27 +12,7 @@ import torch.multiprocessing as processes
 
 from effective_attention.analyses.common.run import run_analyses
 from helpers.paths import CONF
-
-SLOW = {
-    "head_ablation": ["analysis.head_ablation.limit=null"],
-    "patterns": ["analysis.patterns.maps=40"],
-    "dependency_alignment": ["analysis.dependency_alignment.least=0"],  # not slow, but the split is small
-    "alternative_attention": ["analysis.alternative_attention.heads=shown", "analysis.alternative_attention.starts=1"],
-    "token_identity": [
-        *(
-            "analysis.token_identity.folds=2",
-            "analysis.token_identity.neighbours=[1]",
-            "analysis.token_identity.layers=[1]",
-        ),
-        *("analysis.token_identity.max_epochs=2", "analysis.token_identity.hidden_size=6"),
-    ],
-    "token_mixing": ["analysis.token_mixing.limit=3", "analysis.token_mixing.directions=4"],
-    "faithfulness": [
-        "analysis.faithfulness.limit=3",
-        "analysis.faithfulness.steps=2",
-        "analysis.faithfulness.shares=[0.2]",
-    ],
-}
+from helpers.small_analyses import OPTIONS
 
 
 def chosen(*names: str):
@@ -42,10 +22,9 @@ def chosen(*names: str):
     from hydra.utils import instantiate
 
     GlobalHydra.instance().clear()
-    options = [option for name, extra in SLOW.items() for option in extra]
     with initialize_config_dir(str(CONF), version_base="1.3"):
         everything = "analysis=[all,token_identity,token_mixing]"
-        cfg = compose("evaluate", overrides=[everything, "analysis.null_space.padded_examples=5", *options])
+        cfg = compose("evaluate", overrides=[everything, "analysis.null_space.padded_examples=5", *OPTIONS])
     made = dict(instantiate(cfg.analysis))
     return {name: made[name] for name in names} if names else made
 
