@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from effective_attention.graphs import conventions
 from effective_attention.graphs.conventions import signed_to_weights, trace_graph, trace_heads, with_residual
 
 
@@ -75,12 +76,10 @@ def test_the_trace_is_left_alone(singles):
 
 
 def test_wrong_words(singles):
-    from effective_attention.analyses import graph
-
-    plainunsigned, plain_heads = (
-        getattr(function, "__wrapped__", function) for function in (graph.unsigned, graph._heads)
+    plain_unsigned, plain_heads = (
+        getattr(function, "__wrapped__", function) for function in (conventions.unsigned, conventions._heads)
     )
     with pytest.raises(ValueError, match="convention must be absolute or positive, got 'squared'"):
-        plainunsigned(torch.ones(2, 2), "squared")
+        plain_unsigned(torch.ones(2, 2), "squared")
     with pytest.raises(ValueError, match="attention must be standard, effective or null, got 'raw'"):
         plain_heads(singles[0], 0, "raw", "absolute")
