@@ -24,11 +24,11 @@ from effective_attention.kernels import cholesky_reference
 
 log = logging.getLogger(__name__)
 
-# What is lost, as measured by benchmarks/kernels.py.
+# What it costs is measured by benchmarks/kernels.py; the versions are those of pyproject.toml.
 _WARNING = (
-    "the compiled loops cannot be used here (%s: %s). Plain PyTorch and SciPy take over: results are the same, but "
-    "on the CPU the split into effective attention takes some 3 times as long, and attention flow, if it is hit too, "
-    "100 times and more. To get the compiled loops back, install versions that fit: pip install 'numba>=0.60,<0.69'"
+    "the compiled loops cannot be used here (%s: %s). Plain PyTorch and SciPy take over: results are the same, but on "
+    "the CPU the factorisations behind effective attention take 3 to 5 times as long, and attention flow, if it is hit "
+    "too, 20 to 500 times. To get the compiled loops back, install versions that fit: pip install 'numba>=0.60,<0.69'"
 )
 
 
