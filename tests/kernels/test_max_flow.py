@@ -86,6 +86,15 @@ def test_the_reference_sees_edges_that_its_first_unit_is_too_coarse_for() -> Non
     assert got == pytest.approx(1 + 1e-10, rel=0, abs=1e-13)
 
 
+def test_the_reference_keeps_its_tolerance_where_many_edges_are_too_small() -> None:
+    """From 0 to 1: 1 at once, and 100 ways over a node each that the first round rounds to nothing."""
+    capacity = np.zeros((102, 102))
+    capacity[0, 1] = 1.0
+    capacity[0, 2:] = capacity[2:, 1] = 0.9 * 2.0**-29
+    got = max_flow_reference.pair_flow(capacity, 0, 1, 1e-8)
+    assert got == pytest.approx(1 + 90 * 2.0**-29, rel=0, abs=1e-8)
+
+
 def test_the_reference_takes_back_what_it_has_rounded() -> None:
     """The value is that of the smallest cut, found among all of them, for capacities of very different size."""
     random = np.random.default_rng(0)
