@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from effective_attention.graphs import conventions
 from effective_attention.graphs.conventions import signed_to_weights, trace_graph, trace_heads, with_residual
 
 
@@ -45,8 +46,7 @@ def test_heads_of_opposite_sign_do_not_cancel(singles, convention):
 @pytest.mark.parametrize("attention", ["standard", "effective"])
 def test_padding_is_not_in_the_graph(subject, singles, attention):
     batch = subject.trace([0, 1, 2, 3])
-    graphs = trace_graph(batch, attention)
-    heads = trace_heads(batch, attention)
+    graphs, heads = trace_graph(batch, attention), trace_heads(batch, attention)
     assert len(set(batch.lengths.tolist())) > 1
     for example, length in enumerate(batch.lengths.tolist()):
         want = trace_graph(singles[example], attention)[0]
@@ -76,12 +76,10 @@ def test_the_trace_is_left_alone(singles):
 
 
 def test_wrong_words(singles):
-    from effective_attention.graphs import conventions as graph
-
-    plainunsigned, plain_heads = (
-        getattr(function, "__wrapped__", function) for function in (graph.unsigned, graph._heads)
+    plain_unsigned, plain_heads = (
+        getattr(function, "__wrapped__", function) for function in (conventions.unsigned, conventions._heads)
     )
     with pytest.raises(ValueError, match="convention must be absolute or positive, got 'squared'"):
-        plainunsigned(torch.ones(2, 2), "squared")
-    with pytest.raises(ValueError, match="attention must be standard, effective or null, got 'raw'"):
+        plain_unsigned(torch.ones(2, 2), "squared")
+    with pytest.raises(ValueError, match="attention must be one of standard, effective, null, got 'raw'"):
         plain_heads(singles[0], 0, "raw", "absolute")

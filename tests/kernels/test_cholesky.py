@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from effective_attention.attention import column_space
+from effective_attention.kernels import cholesky_reference
 from effective_attention.kernels.cholesky import independent_rows, orthonormal_columns
 
 
@@ -105,23 +105,38 @@ def test_scale_does_not_matter(scale: float) -> None:
 
 
 @pytest.mark.parametrize("width", [3, 16, 33])
-def test_the_route_for_other_devices_agrees(width: int) -> None:
-    """On a GPU PyTorch's own routines do the work; they run on the CPU as well, so that both can be compared here."""
-    value = values(width + 4, width)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_reference_agrees(width: int, dtype: torch.dtype) -> None:
+    """PyTorch's own routines do the work on a GPU and without numba."""
+    value = values(width + 4, width, dtype=dtype)
     value[2, 1] = value[2, 0]
     few = torch.rand(5, width + 4, generator=torch.Generator().manual_seed(2)) < 0.1
     few[:, :2] = True
     ours = independent_rows(value, few, 1e-12)
     assert ours.tolist() == [True, True, False, True, True]
-    assert torch.equal(ours, column_space._independent_rows_by_torch(value, few, 1e-12))
+    assert torch.equal(ours, cholesky_reference.independent_rows(value, few, 1e-12))
     everything = torch.ones_like(few)
-    assert not (
-        independent_rows(value, everything, 1e-12) | column_space._independent_rows_by_torch(value, everything, 1e-12)
-    ).any()
+    assert not independent_rows(value, everything, 1e-12).any()
+    assert not cholesky_reference.independent_rows(value, everything, 1e-12).any()
     value[2, :, 1] = 0
     seen = some(5, width + 4, least=width)
-    theirs = column_space._orthonormal_columns_by_torch(value, seen)
+    theirs = cholesky_reference.orthonormal_columns(value, seen)
     for part, other in zip(orthonormal_columns(value, seen, whitener=True), theirs, strict=True):
         torch.testing.assert_close(part[[0, 1, 3, 4]], other[[0, 1, 3, 4]], atol=1e-6, rtol=1e-6)
         assert part[2].isnan().all()
         assert other[2].isnan().any()
+
+
+def test_the_reference_on_what_is_not_finite_or_not_seen() -> None:
+    value = values(4, 6, problems=3)
+    value[1, 1, 3] = torch.nan
+    value[2, 3] = torch.nan
+    seen = torch.tensor([[False] * 4, [True] * 4, [True] * 3 + [False]])
+    assert cholesky_reference.independent_rows(value, seen, 1e-9).tolist() == [True, False, True]
+    tall = values(6, 4, problems=3)
+    tall[1, 1, 3], tall[2, 5] = torch.nan, torch.nan
+    hidden = torch.ones(3, 6, dtype=torch.bool)
+    hidden[2, 5] = False
+    basis, _, bound = cholesky_reference.orthonormal_columns(tall, hidden)
+    assert bound.isnan().tolist() == [False, True, False]
+    assert not basis[2, 5].any()

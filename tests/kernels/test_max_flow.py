@@ -1,4 +1,4 @@
-"""Compiled maximum flow against networkx, one run per pair, on one thread and on two."""
+"""Maximum flow, compiled and by the reference, against networkx, one run per pair; on one thread and on two."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from effective_attention.kernels import max_flow
+from effective_attention.kernels import max_flow, max_flow_reference
 from effective_attention.kernels.max_flow import LayeredGraph
 
 
@@ -53,6 +53,8 @@ def graph(kind: str, layers: int, size: int, seed: int = 0) -> np.ndarray:
     return weights
 
 
+Solver = LayeredGraph | max_flow_reference.LayeredGraph
+SOLVERS: list[type[Solver]] = [LayeredGraph, max_flow_reference.LayeredGraph]
 KINDS = ["soft", "peaked", "uniform", "sparse", "whole numbers"]
 
 
@@ -61,8 +63,47 @@ KINDS = ["soft", "peaked", "uniform", "sparse", "whole numbers"]
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_pair_as_networkx(kind: str, layers: int, residual: float) -> None:
     weights = residual * np.eye(6) + (1 - residual) * graph(kind, layers, 6)
-    got = LayeredGraph(weights[:-1]).flow(weights[-1], layers - 1)
-    np.testing.assert_allclose(got, oracle(weights[:-1], weights[-1]), atol=1e-9)
+    want = oracle(weights[:-1], weights[-1])
+    for solver in SOLVERS:
+        got = solver(weights[:-1]).flow(weights[-1], layers - 1)
+        np.testing.assert_allclose(got, want, rtol=0, atol=1e-9, err_msg=solver.__module__)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_reference_agrees(kind: str) -> None:
+    """On graphs that are too large for networkx."""
+    weights = 0.3 * np.eye(18) + 0.7 * graph(kind, 7, 18)
+    got, want = (solver(weights[:-1]).flow(weights[-1], 6) for solver in SOLVERS)
+    np.testing.assert_allclose(got, want, rtol=0, atol=1e-9)
+
+
+def test_the_reference_sees_edges_that_its_first_unit_is_too_coarse_for() -> None:
+    """From 0 to 3: 1 over node 1, and 1e-10 over node 2, less than a unit of the first round."""
+    capacity = np.zeros((4, 4))
+    capacity[0, 1], capacity[1, 3] = 2.0, 1.0
+    capacity[0, 2], capacity[2, 3] = 1e-10, 1.0
+    got = max_flow_reference.pair_flow(capacity, 0, 3, 1e-14)
+    assert got == pytest.approx(1 + 1e-10, rel=0, abs=1e-13)
+
+
+def test_the_reference_keeps_its_tolerance_where_many_edges_are_too_small() -> None:
+    """From 0 to 1: 1 at once, and 100 ways over a node each that the first round rounds to nothing."""
+    capacity = np.zeros((102, 102))
+    capacity[0, 1] = 1.0
+    capacity[0, 2:] = capacity[2:, 1] = 0.9 * 2.0**-29
+    got = max_flow_reference.pair_flow(capacity, 0, 1, 1e-8)
+    assert got == pytest.approx(1 + 90 * 2.0**-29, rel=0, abs=1e-8)
+
+
+def test_the_reference_takes_back_what_it_has_rounded() -> None:
+    """The value is that of the smallest cut, found among all of them, for capacities of very different size."""
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        capacity = random.random((6, 6)) * 10.0 ** random.integers(-12, 1, (6, 6)) * (random.random((6, 6)) < 0.7)
+        np.fill_diagonal(capacity, 0)
+        sides = [[0, *(1 + node for node in range(4) if number >> node & 1)] for number in range(16)]
+        cuts = [capacity[np.ix_(side, [node for node in range(6) if node not in side])].sum() for side in sides]
+        assert max_flow_reference.pair_flow(capacity, 0, 5, 1e-15) == pytest.approx(min(cuts), rel=1e-9, abs=1e-14)
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -119,29 +160,33 @@ def test_one_thread_and_two(threads: int) -> None:
     np.testing.assert_allclose(got, LayeredGraph(weights[:-1]).flow(weights[-1], 4), rtol=0, atol=1e-14)
 
 
+@pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("unit", [1e-6, 1e6])
-def test_tolerance_is_relative_to_the_capacities(unit: float) -> None:
+def test_tolerance_is_relative_to_the_capacities(unit: float, solver: type[Solver]) -> None:
     weights = graph("sparse", 5, 6, seed=3)
-    got = LayeredGraph(unit * weights[:-1]).flow(unit * weights[-1], 4)
+    got = solver(unit * weights[:-1]).flow(unit * weights[-1], 4)
     np.testing.assert_allclose(got / unit, oracle(weights[:-1], weights[-1]), atol=1e-9)
 
 
-def test_capacities_are_left_alone_and_solving_twice_gives_the_same() -> None:
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_capacities_are_left_alone_and_solving_twice_gives_the_same(solver: type[Solver]) -> None:
     weights = graph("sparse", 5, 6, seed=1)
     before = weights.copy()
-    network = LayeredGraph(weights[:-1])
+    network = solver(weights[:-1])
     first = network.flow(weights[-1], 4)
     assert np.array_equal(first, network.flow(weights[-1], 4))
     assert np.array_equal(weights, before)
 
 
-def test_no_layer_below_and_no_source() -> None:
-    network = LayeredGraph(graph("soft", 3, 4))
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_no_layer_below_and_no_source(solver: type[Solver]) -> None:
+    network = solver(graph("soft", 3, 4))
     first = graph("soft", 1, 4)[0]
     assert np.array_equal(network.flow(first, 0), first)
     assert network.flow(first[:0], 3).shape == (0, 4)
 
 
-def test_fewer_layers_than_the_graph_has() -> None:
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_fewer_layers_than_the_graph_has(solver: type[Solver]) -> None:
     weights = graph("sparse", 5, 6, seed=2)
-    np.testing.assert_allclose(LayeredGraph(weights).flow(weights[2], 2), oracle(weights[:2], weights[2]), atol=1e-9)
+    np.testing.assert_allclose(solver(weights).flow(weights[2], 2), oracle(weights[:2], weights[2]), atol=1e-9)

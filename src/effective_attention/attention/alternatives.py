@@ -67,7 +67,7 @@ class Space:
 
 
 def space_of(value: Float64[np.ndarray, "key d_head"]) -> Space:
-    """By the singular vectors of ``[V, 1]``.
+    """Find the two spaces by the singular vectors of ``[V, 1]``.
 
     >>> np.abs(space_of(np.array([[0.0], [1.0], [2.0]])).null).round(3).tolist()
     [[0.408], [0.816], [0.408]]
@@ -83,12 +83,12 @@ def space_of(value: Float64[np.ndarray, "key d_head"]) -> Space:
 def distance(
     weights: Float64[np.ndarray, "*#rows key"], others: Float64[np.ndarray, "*#rows key"]
 ) -> NDArray[np.float64]:
-    """Total variation distance of each row: the share of the weight that stands elsewhere."""
+    """Return the total variation distance of each row: the share of the weight that stands elsewhere."""
     return np.asarray(np.abs(weights - others).sum(axis=-1) / 2)
 
 
 def largest_step(weights: Row, space: Space) -> Row:
-    """As far as one goes in the best of the directions towards and away from each key, and away from ``weights``."""
+    """Go as far as one can in the best direction: towards or away from a key, or away from ``weights``."""
     if space.freedom == 0:
         return weights.copy()
     pulls = space.pulls
@@ -103,7 +103,7 @@ def largest_step(weights: Row, space: Space) -> Row:
 def furthest(
     weights: Row, space: Space, *, starts: int, rounds: int | None = None, generator: np.random.Generator | None = None
 ) -> Row:
-    """The most distant alternative that was found; never nearer than ``largest_step``.
+    """Return the most distant alternative that was found; never nearer than ``largest_step``.
 
     Args:
         weights: One query's attention, visible keys only, of sum 1.
@@ -124,7 +124,7 @@ def furthest(
 
 
 def climb(weights: Row, space: Space, losing: Bool[np.ndarray, " key"]) -> Iterator[Row]:
-    """Alternatives from one start, each further than the one before; at least one."""
+    """Yield alternatives from one start, each further than the one before; at least one."""
     reached = -np.inf
     while True:
         found = _least(weights, space, losing.astype(float))
@@ -148,7 +148,7 @@ def _starts(weights: Row, step: Row, generator: np.random.Generator) -> Iterator
 
 
 def distance_bound(weights: Row, space: Space) -> float:
-    """No alternative is further than this; see the module's docstring."""
+    """Return a distance that no alternative exceeds; see the module's docstring."""
     if space.freedom == 0:
         return 0.0
     keys = np.eye(len(weights))
@@ -167,7 +167,7 @@ def distance_bound(weights: Row, space: Space) -> float:
 
 
 def _least(weights: Row, space: Space, cost: Row) -> Row:
-    """The alternative of least cost: ``min cost . p`` with ``p >= 0`` that reaches what ``weights`` do."""
+    """Return the alternative of least cost: ``min cost . p`` with ``p >= 0`` that reaches what ``weights`` do."""
     if space.freedom == 0:
         return weights.copy()
     reached = _UNIT * (weights @ space.reached)
@@ -181,7 +181,7 @@ def _least(weights: Row, space: Space, cost: Row) -> Row:
 
 
 def _inside(weights: Row, move: Row) -> Row:
-    """``weights + move``, shortened until nothing but rounding is below 0, and that made 0."""
+    """Return ``weights + move``, shortened until nothing but rounding is below 0, and that made 0."""
     slack = _ROUNDING / len(weights)
     falling = move < 0
     step = np.min((weights[falling] + slack) / -move[falling], initial=1.0)
@@ -215,7 +215,7 @@ def alternative_maps(
     rounds: int | None = None,
     generator: np.random.Generator | None = None,
 ) -> AlternativeMaps:
-    """Alternatives of every query's row, over the keys that it sees."""
+    """Find alternatives of every query's row, over the keys that it sees."""
     step, program = attention * visible, attention * visible
     freedom = 0
     for query, seen, space in _spaces(value, visible):
@@ -231,13 +231,13 @@ def bounds(
     value: Float64[np.ndarray, "key d_head"],
     visible: Bool[np.ndarray, "query key"],
 ) -> Iterator[float]:
-    """``distance_bound`` of every query's row, one after the other."""
+    """Yield ``distance_bound`` of every query's row, one after the other."""
     for query, seen, space in _spaces(value, visible):
         yield distance_bound(attention[query, seen], space)
 
 
 def _spaces(value: NDArray[np.float64], visible: NDArray[np.bool_]) -> Iterator[tuple[int, NDArray[np.bool_], Space]]:
-    """Each query, what it sees and its null space, which queries that see the same share."""
+    """Yield each query, what it sees and its null space, which queries that see the same share."""
     before: NDArray[np.bool_] | None = None
     for query, seen in enumerate(visible):
         if before is None or not np.array_equal(before, seen):

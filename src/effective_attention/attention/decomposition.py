@@ -3,15 +3,13 @@
 One head maps values ``V`` (key x d_head) to ``Z = A V``. Every component of a row of ``A`` that lies in the left null
 space ``LN(V) = {x : x V = 0}`` vanishes in that product. Brunner et al. (2020) therefore split
 
-    A = A_effective + A_null,    A_null = projection of each row of A onto LN(V),    A V = A_effective V    (their Eq.
-    8)
+    A = A_effective + A_null,   A_null = projection of each row of A onto LN(V),   A V = A_effective V   (their Eq. 8)
 
 and Sun & Marasovic (2021) analyse ``A_effective``. This module is that split, as tensor maths; it knows nothing of
 transformers.
 
 Notation: batch, head, query, key, d_head (width of a head's values); ``Q`` is an orthonormal basis of the column space
-    of ``V``,
-so that ``A_effective = (A Q) Q^T``. The naive equivalent is ``A @ V @ pinv(V)``.
+of ``V``, so that ``A_effective = (A Q) Q^T``. The naive equivalent is ``A @ V @ pinv(V)``.
 
 **Two readings.** ``exact`` (default) removes hidden keys *before* the split: it is a property of the example alone, and
 ``A_effective V = A V`` holds to float precision. ``padded`` is the published protocol: the null space is computed with
@@ -73,7 +71,7 @@ class Decomposition:
         )
 
     def output_change(self, queries: Bool[Tensor, "batch query"] | None = None) -> Float[Tensor, "batch head"]:
-        """``||A_effective V - A V|| / ||A V||`` per head, over the chosen queries (all by default).
+        """Return ``||A_effective V - A V|| / ||A V||`` per head, over the chosen queries (all by default).
 
         Rounding only in the exact reading; not so in the padded one, whose point it is to show.
         """
@@ -130,7 +128,10 @@ def split(
     reading: Reading = "exact",
     rtol: float | None = None,
 ) -> Decomposition:
-    """``decompose`` without its checks, for attention that is 0 already where it is hidden, and a mask from ``as_visible``."""
+    """Split as ``decompose`` does, without its checks.
+
+    Attention must be 0 already where it is hidden, and the mask one from ``as_visible``.
+    """
     return Decomposition(attention, value, *effective_part(attention, value, visible, reading=reading, rtol=rtol))
 
 
@@ -143,7 +144,10 @@ def effective_part(
     rtol: float | None = None,
     overwrite: bool = False,
 ) -> tuple[Float[Tensor, "batch head query key"], Int[Tensor, "batch head"]]:
-    """``effective`` and ``rank`` of ``split``. ``overwrite`` allows to write over ``attention``: less memory, less time."""
+    """Return ``effective`` and ``rank`` of ``split``.
+
+    ``overwrite`` allows to write over ``attention``: less memory, less time.
+    """
     tolerance = _default_rtol(value.dtype) if rtol is None else rtol
     batch, _, _, key = attention.shape
     if reading == "padded" or visible is None:
@@ -180,7 +184,7 @@ def _check(attention: Tensor, value: Tensor, reading: str) -> None:
 
 
 def as_visible(mask: Tensor, attention: Tensor) -> Bool[Tensor, "batch heads queries key"] | None:
-    """The mask as bool (batch, 1 or head, 1 or query, key), with a query axis only where queries differ.
+    """Return the mask as bool (batch, 1 or head, 1 or query, key), with a query axis only where queries differ.
 
     None where nothing is hidden.
     """
@@ -211,7 +215,10 @@ def as_visible(mask: Tensor, attention: Tensor) -> Bool[Tensor, "batch heads que
 
 
 def _by_query_mask(attention: Tensor, value: Tensor, visible: Tensor, rtol: float) -> tuple[Tensor, Tensor]:
-    """Each query's row over its own keys. If all keys together have full row rank, so has every subset of them."""
+    """Split each query's row over its own keys.
+
+    If all keys together have full row rank, so has every subset of them.
+    """
     seen = visible.any(dim=-2)  # (batch, 1 or head, key)
     _, rank = _by_key_mask(attention[:, :, :1], value, seen, rtol)
     if bool((rank == seen.sum(dim=-1)).all()):
@@ -225,7 +232,7 @@ def _by_query_mask(attention: Tensor, value: Tensor, visible: Tensor, rtol: floa
 def _by_key_mask(
     attention: Tensor, value: Tensor, seen: Tensor, rtol: float, *, overwrite: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """One set of keys seen, (batch, 1 or head, key), for all queries of a head."""
+    """Split by one set of keys seen, (batch, 1 or head, key), for all queries of a head."""
     batch, head, _, key = attention.shape
     seen = seen.expand(batch, head, key).reshape(batch * head, key)
     flat, value = attention.flatten(0, 1), value.flatten(0, 1)  # (problem = batch * head, query or key, ...)
@@ -249,10 +256,10 @@ def _by_key_mask(
 
 
 def _project(attention: Tensor, basis: Tensor, change: Tensor | None, *, overwrite: bool) -> Tensor:
-    """(A Q) Q^T in at least float32: Q is orthonormal, so nothing is amplified, however ill-conditioned V is.
+    """Return (A Q) Q^T, computed in at least float32.
 
-    Q was computed without a graph. ``change`` is dV R: 0, but differentiable. Q + dV R, with (Q^T Q)^-1 to first order,
-    has the derivative of the projection.
+    Q is orthonormal, so nothing is amplified, however ill-conditioned V is. Q was computed without a graph. ``change``
+    is dV R: 0, but differentiable. Q + dV R, with (Q^T Q)^-1 to first order, has the derivative of the projection.
     """
     dtype, wide = attention.dtype, torch.promote_types(attention.dtype, basis.dtype)
     attention, basis = attention.to(wide), basis.to(wide)

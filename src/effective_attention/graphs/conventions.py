@@ -30,7 +30,7 @@ RESIDUAL = 0.5  # as published
 def signed_to_weights(
     weights: Float[Tensor, "*any query key"], convention: Convention = "absolute"
 ) -> Float[Tensor, "*any query key"]:
-    """Weights of any sign as shares: not negative, rows sum to 1 or, where nothing is left, to 0.
+    """Turn weights of any sign into shares: not negative, rows sum to 1 or, where nothing is left, to 0.
 
     >>> signed_to_weights(torch.tensor([[-0.1, 0.3], [-1.0, 0.0]]), "positive")
     tensor([[0., 1.],
@@ -42,7 +42,10 @@ def signed_to_weights(
 def trace_graph(
     trace: Trace, attention: Part, convention: Convention = "absolute"
 ) -> Float[Tensor, "batch layer query key"]:
-    """The graph of each example of a batch, heads averaged, without residual, float64; rows and columns of padding are 0."""
+    """Return the graph of each example of a batch, heads averaged, without residual, float64.
+
+    Rows and columns of padding are 0.
+    """
     averages = [_heads(trace, layer, attention, convention).mean(dim=1) for layer in range(len(trace.layers))]
     graph = torch.stack(averages, dim=1)
     return graph if attention == "standard" else _shares(graph)
@@ -51,7 +54,7 @@ def trace_graph(
 def trace_heads(
     trace: Trace, attention: Part, convention: Convention = "absolute"
 ) -> Float[Tensor, "batch layer head query key"]:
-    """As ``trace_graph``, each head on its own; each head's rows sum to 1."""
+    """Return what ``trace_graph`` does, each head on its own; each head's rows sum to 1."""
     heads = torch.stack([_heads(trace, layer, attention, convention) for layer in range(len(trace.layers))], dim=1)
     return heads if attention == "standard" else _shares(heads)
 
@@ -59,14 +62,14 @@ def trace_heads(
 def with_residual(
     weights: Float[Tensor, "*any query key"], residual: float = RESIDUAL
 ) -> Float[Tensor, "*any query key"]:
-    """``residual * I + (1 - residual) * weights``."""
+    """Return ``residual * I + (1 - residual) * weights``."""
     return (1 - residual) * weights + residual * torch.eye(
         weights.shape[-1], dtype=weights.dtype, device=weights.device
     )
 
 
-def checked(attention: Any, residual: float, axes: tuple[str, ...]) -> Float[Tensor, "*any query key"]:
-    """Attention that rollout and flow can work on, as a float64 tensor.
+def as_float64_graph(attention: Any, residual: float, axes: tuple[str, ...]) -> Float[Tensor, "*any query key"]:
+    """Return attention that rollout and flow can work on, as a float64 tensor, after checking it.
 
     Args:
         attention: Tensor or array.
@@ -91,8 +94,8 @@ def checked(attention: Any, residual: float, axes: tuple[str, ...]) -> Float[Ten
     return graph
 
 
-def chosen(numbers: Any, size: int, name: str, *, least: int = 0) -> list[int]:
-    """Places counted from 0, negative ones from the end, as a list; None: all."""
+def numbers_from(numbers: Any, size: int, name: str, *, least: int = 0) -> list[int]:
+    """Return numbers from ``least`` to ``size - 1`` as a list: negative ones count from the end; None: all of them."""
     if numbers is None:
         return list(range(least, size))
     found = [int(number) + size if number < 0 else int(number) for number in numbers]
@@ -110,7 +113,7 @@ def _heads(trace: Trace, layer: int, attention: Part, convention: Convention) ->
 
 
 def unsigned(weights: Float[Tensor, "*any query key"], convention: Convention) -> Float[Tensor, "*any query key"]:
-    """Without negative weights; rows are left as long as they are."""
+    """Return weights that are not negative; rows are not divided by their sum."""
     if convention not in get_args(Convention):
         raise ValueError(f"convention must be absolute or positive, got {convention!r}")
     return weights.abs() if convention == "absolute" else weights.clamp_min(0)

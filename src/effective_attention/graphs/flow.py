@@ -18,9 +18,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from effective_attention.graphs.conventions import RESIDUAL, checked, chosen, with_residual
+from effective_attention.graphs.conventions import RESIDUAL, as_float64_graph, numbers_from, with_residual
 from effective_attention.graphs.rollout import HEADS, LAYERS
-from effective_attention.kernels.max_flow import LayeredGraph
+from effective_attention.kernels import choice
 
 
 def attention_flow(
@@ -31,7 +31,7 @@ def attention_flow(
     layers: Iterable[int] | None = None,
     start: int = 0,
 ) -> Float[Tensor, "layers rows key"]:
-    """Maximum flow from the nodes of each layer to each input token.
+    """Return the maximum flow from the nodes of each layer to each input token.
 
     Args:
         attention: Averaged over heads, without residual, not negative. A row may be zero: then only the residual leaves
@@ -64,7 +64,9 @@ def head_flow(
     layers: Iterable[int] | None = None,
     below: Float[Tensor, "layer query key"] | None = None,
 ) -> Float[Tensor, "layers head rows key"]:
-    """Maximum flow from each head of each layer, on top of all heads of the layers below it; options as ``attention_flow``.
+    """Return the maximum flow from each head of each layer, on top of all heads of the layers below it.
+
+    Options are those of ``attention_flow``.
 
     Args:
         heads: Without residual, which is added to each.
@@ -85,9 +87,12 @@ def flows(
     rows: Iterable[int] | None = None,
     layers: Iterable[int] | None = None,
 ) -> Float[Tensor, "batch layers rows key"]:
-    """``attention_flow`` of each example of a padded batch, over its real tokens only; 0 where a row or a key is padding."""
-    queries = chosen(rows, graphs.shape[-2], "rows")
-    levels = chosen(layers, graphs.shape[1], "layers")
+    """Return ``attention_flow`` of each example of a padded batch, over its real tokens only.
+
+    0 where a row or a key is padding.
+    """
+    queries = numbers_from(rows, graphs.shape[-2], "rows")
+    levels = numbers_from(layers, graphs.shape[1], "layers")
     found = torch.zeros(len(graphs), len(levels), len(queries), graphs.shape[-1], dtype=torch.float64)
     for example, graph in enumerate(graphs):
         real = mask[example].nonzero()[:, 0].tolist()
@@ -100,22 +105,23 @@ def flows(
 
 
 def _capacities(attention: object, residual: float, axes: tuple[str, ...]) -> Tensor:
-    weights = checked(attention, residual, axes).cpu()
+    weights = as_float64_graph(attention, residual, axes).cpu()
     if bool((weights < 0).any()):
         raise ValueError(
             "attention must not be negative where it is a capacity: "
-            "make it so with graph.signed_to_weights, by the convention absolute or positive"
+            "make it so with graphs.conventions.signed_to_weights, by the convention absolute or positive"
         )
     return with_residual(weights, residual)
 
 
 def _flow(graph: Tensor, heads: Tensor, rows: Iterable[int] | None, layers: Iterable[int] | None, start: int) -> Tensor:
-    """(layers, head, rows, key) from the heads (layer, head, query, key) over the graph of the layers below."""
-    (start,) = chosen([start], len(graph), "start")
-    queries, levels = chosen(rows, graph.shape[-1], "rows"), chosen(layers, len(graph), "layers", least=start)
+    """Return (layers, head, rows, key) from the heads (layer, head, query, key) over the graph of the layers below."""
+    (start,) = numbers_from([start], len(graph), "start")
+    queries = numbers_from(rows, graph.shape[-1], "rows")
+    levels = numbers_from(layers, len(graph), "layers", least=start)
     found = torch.empty(len(levels), heads.shape[1], len(queries), graph.shape[-1], dtype=torch.float64)
     below = graph[start : max(levels, default=start)].numpy()
-    network = LayeredGraph(below) if len(below) > 0 else None
+    network = choice.layered_graph(below) if len(below) > 0 else None
     for place, level in enumerate(levels):
         first = heads[level][:, queries].flatten(0, 1)  # (head * rows, key)
         values = first if network is None else torch.from_numpy(network.flow(first.numpy(), level - start))

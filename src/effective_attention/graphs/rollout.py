@@ -5,8 +5,7 @@ Abnar & Zuidema (2020), section 3, Eq. 1: with ``A_l = 0.5 W_l + 0.5 I``, the ro
 layers below.
 
 Deviations: the weight of the residual is an option. Appendix A.1 writes the rollout "for layer i" below head (i, k); we
-    take that
-of the layers below i, and average their heads where the appendix speaks of a sum, as the main text does.
+take that of the layers below i, and average their heads where the appendix speaks of a sum, as the main text does.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from effective_attention.graphs.conventions import RESIDUAL, checked, chosen, with_residual
+from effective_attention.graphs.conventions import RESIDUAL, as_float64_graph, numbers_from, with_residual
 
 LAYERS = ("layer", "query", "key")
 HEADS = ("layer", "head", "query", "key")
@@ -28,7 +27,7 @@ def attention_rollout(
     residual: float = RESIDUAL,
     start: int = 0,
 ) -> Float[Tensor, "*batch upper query key"]:
-    """The rollout of every layer down to the input of layer ``start``. The naive equivalent: a loop of matrix products.
+    """Return the rollout of every layer down to the input of layer ``start``, a product of matrices.
 
     Args:
         attention: Averaged over heads, without residual.
@@ -43,8 +42,8 @@ def attention_rollout(
     tensor([[0.2500, 0.7500],
             [0.0000, 1.0000]], dtype=torch.float64)
     """
-    graph = with_residual(checked(attention, residual, LAYERS), residual)
-    (start,) = chosen([start], graph.shape[-3], "start")
+    graph = with_residual(as_float64_graph(attention, residual, LAYERS), residual)
+    (start,) = numbers_from([start], graph.shape[-3], "start")
     found = [graph[..., start, :, :]]
     for layer in range(start + 1, graph.shape[-3]):
         found.append(graph[..., layer, :, :] @ found[-1])
@@ -57,15 +56,15 @@ def head_rollout(
     residual: float = RESIDUAL,
     below: Float[Tensor, "*batch layer query key"] | None = None,
 ) -> Float[Tensor, "*batch layer head query key"]:
-    """Each head of each layer on top of the rollout of all heads of the layers below it.
+    """Return each head of each layer on top of the rollout of all heads of the layers below it.
 
     Args:
         heads: Without residual, which is added to each.
         residual: Weight of the residual connection, from 0 to 1.
         below: The graph of all heads together; None: their average.
     """
-    top = checked(heads, residual, HEADS)
-    together = top.mean(dim=-3) if below is None else checked(below, residual, LAYERS)
+    top = as_float64_graph(heads, residual, HEADS)
+    together = top.mean(dim=-3) if below is None else as_float64_graph(below, residual, LAYERS)
     lower = (
         attention_rollout(together[..., :-1, :, :], residual=residual) if top.shape[-4] > 1 else together[..., :0, :, :]
     )

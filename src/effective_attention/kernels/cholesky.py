@@ -2,48 +2,50 @@
 
 On the CPU, PyTorch factors a batch of small matrices one after the other on one core, each through a general routine,
 and every step in between (a copy in float64, the Gram matrix, the inverse, a product) goes through memory. Here all
-steps of one problem follow one another in the processor's cache, in float64, and the problems are shared among the
-threads that PyTorch may use. On a GPU the batched routines of PyTorch are the fast ones, so only the CPU comes here.
+steps of one problem follow one another in the processor's cache, in float64, and the problems are divided among the
+threads that PyTorch may use. On a GPU the batched routines of PyTorch are the fast ones: ``cholesky_reference`` is the
+same in plain PyTorch, and ``choice`` picks one of the two.
 
-Matrices are worked on in tiles of 4 x 8 numbers that stay in registers (``kernels.vectors``). For that their sizes are
-multiples of 8: the spare columns are those of an identity matrix, which changes nothing.
+Matrices are worked on in tiles of 4 x 8 numbers that stay in registers: four rows (``row0`` to ``row3``) of eight
+numbers each (``kernels.vectors``). For that their sizes are multiples of 8: the spare columns are those of an identity
+matrix, which changes nothing. A tile is named by its first row (``top``) and its first column (``column``).
 """
 
 from __future__ import annotations
-
-from functools import cache
 
 import numpy as np
 import torch
 from numba import njit, prange
 from torch import Tensor
 
-from effective_attention.kernels.threads import COMPILE, share
+from effective_attention.kernels.threads import COMPILE, run_threaded
 from effective_attention.kernels.vectors import LANES, load, minus, plus, store, times, zeros
 
 
 def independent_rows(value: Tensor, seen: Tensor, shift: float) -> Tensor:
-    """True where ``V V^T - shift * trace * I`` has a Cholesky factor, V being the rows that are seen; never if they are too many.
+    """Return True where ``V V^T - shift * trace * I`` has a Cholesky factor, V being the rows that are seen.
 
     Args:
-        value: (problem, key, d_head), float32 or float64.
+        value: (problem, key, d_head), float32 or float64, on the CPU.
         seen: (problem, key), bool.
         shift: Relative to the trace of ``V V^T``.
 
     Returns:
-        (problem,), bool.
+        (problem,), bool. False where more rows are seen than V has columns.
     """
-    _compile(value.dtype, torch.get_num_threads() > 1)
     positive = np.empty(len(value), dtype=np.bool_)
-    share(_prove_each, _prove_each_parallel, value.contiguous().numpy(), seen.contiguous().numpy(), shift, positive)
+    arrays = value.contiguous().numpy(), seen.contiguous().numpy()
+    run_threaded(_test_each, _test_each_parallel, *arrays, shift, positive)
     return torch.from_numpy(positive)
 
 
 def orthonormal_columns(value: Tensor, seen: Tensor, *, whitener: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Q = V R with ``Q^T Q = I``, V being the rows that are seen, and R the inverse of the Cholesky factor of ``V^T V``.
+    """Return Q = V R with ``Q^T Q = I``, R and a bound of V's condition number, V being the rows that are seen.
+
+    R is the inverse of the Cholesky factor of ``V^T V``.
 
     Args:
-        value: (problem, key, d_head), float32 or float64.
+        value: (problem, key, d_head), float32 or float64, on the CPU.
         seen: (problem, key), bool.
         whitener: Whether R is wanted.
 
@@ -52,74 +54,135 @@ def orthonormal_columns(value: Tensor, seen: Tensor, *, whitener: bool) -> tuple
         empty if not wanted. ``||V||_F ||R||_F`` (problem,), which bounds the condition number of V. All NaN where ``V^T
         V`` is not positive definite.
     """
-    _compile(value.dtype, torch.get_num_threads() > 1)
     problems, keys, size = value.shape
     basis = np.empty((problems, keys, size), dtype=np.float32)
     inverse = np.empty((problems, size, size) if whitener else (problems, 0, 0))
     bound = np.empty(problems)
-    share(
-        _whiten_each,
-        _whiten_each_parallel,
-        value.contiguous().numpy(),
-        seen.contiguous().numpy(),
-        basis,
-        inverse,
-        bound,
-    )
+    arrays = value.contiguous().numpy(), seen.contiguous().numpy()
+    run_threaded(_whiten_each, _whiten_each_parallel, *arrays, basis, inverse, bound)
     return torch.from_numpy(basis), torch.from_numpy(inverse), torch.from_numpy(bound)
 
 
-@cache
-def _compile(dtype: torch.dtype, _parallel: bool) -> None:
-    """All loops on the first call, so that none is compiled in the midst of something that is timed."""
-    one, seen = torch.ones(1, 1, 1, dtype=dtype).numpy(), np.ones((1, 1), dtype=np.bool_)
-    share(_prove_each, _prove_each_parallel, one, seen, 0.0, np.empty(1, dtype=np.bool_))
-    basis = np.empty((1, 1, 1), dtype=np.float32)
-    share(_whiten_each, _whiten_each_parallel, one, seen, basis, np.empty((1, 1, 1)), np.empty(1))
+def compile_loops(dtype: torch.dtype) -> None:
+    """Compile every loop for values of this type, by running each on one number.
+
+    So none is compiled in the midst of something that is timed, and ``choice`` sees in time if one cannot be.
+    """
+    value = torch.ones(1, 1, 1, dtype=dtype)
+    seen = torch.ones(1, 1, dtype=torch.bool)
+    independent_rows(value, seen, 0.0)
+    orthonormal_columns(value, seen, whitener=True)
 
 
 # --- tiles of 4 x 8 ---
 
 
 @njit(**COMPILE)
-def _remaining_tile(rows, factor, row, column):  # type: ignore[no-untyped-def]
-    """Of ``rows^T rows`` what the factor's rows above do not make up: 4 rows from ``row``, 8 columns from ``column``."""
-    a, b, c, d = zeros(), zeros(), zeros(), zeros()
+def _remaining_tile(rows, factor, top, column):  # type: ignore[no-untyped-def]
+    """Return the tile of ``rows^T rows`` at (``top``, ``column``), less what the factor's rows above it make up."""
+    row0, row1, row2, row3 = zeros(), zeros(), zeros(), zeros()
     for k in range(len(rows)):
         right = load(rows, k, column)
-        a, b = plus(a, rows[k, row], right), plus(b, rows[k, row + 1], right)
-        c, d = plus(c, rows[k, row + 2], right), plus(d, rows[k, row + 3], right)
-    for k in range(row):
+        row0 = plus(row0, rows[k, top], right)
+        row1 = plus(row1, rows[k, top + 1], right)
+        row2 = plus(row2, rows[k, top + 2], right)
+        row3 = plus(row3, rows[k, top + 3], right)
+    for k in range(top):
         right = load(factor, k, column)
-        a, b = minus(a, factor[k, row], right), minus(b, factor[k, row + 1], right)
-        c, d = minus(c, factor[k, row + 2], right), minus(d, factor[k, row + 3], right)
-    return a, b, c, d
+        row0 = minus(row0, factor[k, top], right)
+        row1 = minus(row1, factor[k, top + 1], right)
+        row2 = minus(row2, factor[k, top + 2], right)
+        row3 = minus(row3, factor[k, top + 3], right)
+    return row0, row1, row2, row3
 
 
 @njit(**COMPILE)
-def _product_tile(left, right, start, stop, row, column):  # type: ignore[no-untyped-def]
-    """``left[row : row + 4, start:stop] right[start:stop, column : column + 8]``."""
-    a, b, c, d = zeros(), zeros(), zeros(), zeros()
+def _product_tile(left, right, start, stop, top, column):  # type: ignore[no-untyped-def]
+    """Return ``left[top : top + 4, start:stop] @ right[start:stop, column : column + 8]``."""
+    row0, row1, row2, row3 = zeros(), zeros(), zeros(), zeros()
     for k in range(start, stop):
         numbers = load(right, k, column)
-        a, b = plus(a, left[row, k], numbers), plus(b, left[row + 1, k], numbers)
-        c, d = plus(c, left[row + 2, k], numbers), plus(d, left[row + 3, k], numbers)
-    return a, b, c, d
+        row0 = plus(row0, left[top, k], numbers)
+        row1 = plus(row1, left[top + 1, k], numbers)
+        row2 = plus(row2, left[top + 2, k], numbers)
+        row3 = plus(row3, left[top + 3, k], numbers)
+    return row0, row1, row2, row3
 
 
 @njit(**COMPILE)
-def _load_tile(matrix, row, column):  # type: ignore[no-untyped-def]
-    a, b = load(matrix, row, column), load(matrix, row + 1, column)
-    return a, b, load(matrix, row + 2, column), load(matrix, row + 3, column)
+def _load_tile(matrix, top, column):  # type: ignore[no-untyped-def]
+    return (
+        load(matrix, top, column),
+        load(matrix, top + 1, column),
+        load(matrix, top + 2, column),
+        load(matrix, top + 3, column),
+    )
 
 
 @njit(**COMPILE)
-def _store_tile(matrix, row, column, tile):  # type: ignore[no-untyped-def]
-    a, b, c, d = tile
-    store(matrix, row, column, a)
-    store(matrix, row + 1, column, b)
-    store(matrix, row + 2, column, c)
-    store(matrix, row + 3, column, d)
+def _store_tile(matrix, top, column, tile):  # type: ignore[no-untyped-def]
+    store(matrix, top, column, tile[0])
+    store(matrix, top + 1, column, tile[1])
+    store(matrix, top + 2, column, tile[2])
+    store(matrix, top + 3, column, tile[3])
+
+
+# --- the 4 x 4 block U on the diagonal of the factor ---
+#
+# It is passed around as numbers: ``scales`` are one over its diagonal, ``upper`` are (u01, u02, u03, u12, u13, u23),
+# where u12 stands in its row 1 and column 2.
+
+
+@njit(**COMPILE)
+def _factor_block(gram, top):  # type: ignore[no-untyped-def]
+    """Factor the 4 x 4 block of ``gram`` at ``top``; return scales and upper.
+
+    A pivot that is not positive makes the last scale NaN or infinite.
+    """
+    scale0 = 1 / np.sqrt(gram[top, top])
+    u01 = scale0 * gram[top, top + 1]
+    u02 = scale0 * gram[top, top + 2]
+    u03 = scale0 * gram[top, top + 3]
+    scale1 = 1 / np.sqrt(gram[top + 1, top + 1] - u01 * u01)
+    u12 = scale1 * (gram[top + 1, top + 2] - u01 * u02)
+    u13 = scale1 * (gram[top + 1, top + 3] - u01 * u03)
+    scale2 = 1 / np.sqrt(gram[top + 2, top + 2] - u02 * u02 - u12 * u12)
+    u23 = scale2 * (gram[top + 2, top + 3] - u02 * u03 - u12 * u13)
+    scale3 = 1 / np.sqrt(gram[top + 3, top + 3] - u03 * u03 - u13 * u13 - u23 * u23)
+    return (scale0, scale1, scale2, scale3), (u01, u02, u03, u12, u13, u23)
+
+
+@njit(**COMPILE)
+def _read_block(factor, top):  # type: ignore[no-untyped-def]
+    """Return scales and upper of the block at ``top`` of a finished factor."""
+    scale0, scale1 = 1 / factor[top, top], 1 / factor[top + 1, top + 1]
+    scale2, scale3 = 1 / factor[top + 2, top + 2], 1 / factor[top + 3, top + 3]
+    u01, u02, u03 = factor[top, top + 1], factor[top, top + 2], factor[top, top + 3]
+    u12, u13 = factor[top + 1, top + 2], factor[top + 1, top + 3]
+    u23 = factor[top + 2, top + 3]
+    return (scale0, scale1, scale2, scale3), (u01, u02, u03, u12, u13, u23)
+
+
+@njit(**COMPILE)
+def _solve_from_top(scales, upper, tile):  # type: ignore[no-untyped-def]
+    """Return the tile T with ``U^T T = tile``: each row needs those above it."""
+    u01, u02, u03, u12, u13, u23 = upper
+    row0 = times(scales[0], tile[0])
+    row1 = times(scales[1], minus(tile[1], u01, row0))
+    row2 = times(scales[2], minus(minus(tile[2], u02, row0), u12, row1))
+    row3 = times(scales[3], minus(minus(minus(tile[3], u03, row0), u13, row1), u23, row2))
+    return row0, row1, row2, row3
+
+
+@njit(**COMPILE)
+def _solve_from_bottom(scales, upper, tile, known):  # type: ignore[no-untyped-def]
+    """Return the tile T with ``U T = tile - known``: each row needs those below it."""
+    u01, u02, u03, u12, u13, u23 = upper
+    row3 = times(scales[3], minus(tile[3], 1.0, known[3]))
+    row2 = times(scales[2], minus(minus(tile[2], 1.0, known[2]), u23, row3))
+    row1 = times(scales[1], minus(minus(minus(tile[1], 1.0, known[1]), u12, row2), u13, row3))
+    row0 = times(scales[0], minus(minus(minus(minus(tile[0], 1.0, known[0]), u01, row1), u02, row2), u03, row3))
+    return row0, row1, row2, row3
 
 
 # --- one problem: sizes are multiples of 8 ---
@@ -127,72 +190,64 @@ def _store_tile(matrix, row, column, tile):  # type: ignore[no-untyped-def]
 
 @njit(**COMPILE)
 def _factor(rows, shift, factor):  # type: ignore[no-untyped-def]
-    """F with ``F^T F = rows^T rows - shift I`` in the upper triangle of ``factor``; False where a pivot is not positive, or NaN.
+    """Fill the upper triangle of ``factor`` with F, ``F^T F = rows^T rows - shift I``; return whether there is an F.
 
-    Four rows at a time, from the top: what the rows above leave of the Gram matrix, then the four among themselves.
-    What comes to stand left of the diagonal has no meaning.
+    There is none where a pivot is NaN or not positive. Four rows at a time, from the top: what the rows above leave of
+    the Gram matrix, then the four among themselves. What comes to stand left of the diagonal has no meaning.
     """
     size = rows.shape[1]
-    for row in range(0, size, 4):
-        corner = row // LANES * LANES
-        _store_tile(factor, row, corner, _remaining_tile(rows, factor, row, corner))
-        for k in range(row, row + 4):
+    for top in range(0, size, 4):
+        corner = top // LANES * LANES  # first column of the tile that holds the diagonal
+        _store_tile(factor, top, corner, _remaining_tile(rows, factor, top, corner))
+        for k in range(top, top + 4):
             factor[k, k] -= shift
-        scales, (ab, ac, ad, bc, bd, cd) = _factor_four(factor, row)
+        scales, upper = _factor_block(factor, top)
         if not scales[3] < np.inf:
             return False
-        left = _load_tile(factor, row, corner)
+        tile = _load_tile(factor, top, corner)
         for column in range(corner, size, LANES):
             if column > corner:
-                left = _remaining_tile(rows, factor, row, column)
-            a = times(scales[0], left[0])
-            b = times(scales[1], minus(left[1], ab, a))
-            c = times(scales[2], minus(minus(left[2], ac, a), bc, b))
-            d = times(scales[3], minus(minus(minus(left[3], ad, a), bd, b), cd, c))
-            _store_tile(factor, row, column, (a, b, c, d))
+                tile = _remaining_tile(rows, factor, top, column)
+            _store_tile(factor, top, column, _solve_from_top(scales, upper, tile))
     return True
 
 
 @njit(**COMPILE)
-def _factor_four(gram, row):  # type: ignore[no-untyped-def]
-    """Of the four rows and columns from ``row``: one over the factor's diagonal, and what is above it. Bad pivots: NaN, inf."""
-    p = 1 / np.sqrt(gram[row, row])
-    ab, ac, ad = p * gram[row, row + 1], p * gram[row, row + 2], p * gram[row, row + 3]
-    q = 1 / np.sqrt(gram[row + 1, row + 1] - ab * ab)
-    bc, bd = q * (gram[row + 1, row + 2] - ab * ac), q * (gram[row + 1, row + 3] - ab * ad)
-    r = 1 / np.sqrt(gram[row + 2, row + 2] - ac * ac - bc * bc)
-    cd = r * (gram[row + 2, row + 3] - ac * ad - bc * bd)
-    s = 1 / np.sqrt(gram[row + 3, row + 3] - ad * ad - bd * bd - cd * cd)
-    return (p, q, r, s), (ab, ac, ad, bc, bd, cd)
-
-
-@njit(**COMPILE)
 def _invert(factor, inverse):  # type: ignore[no-untyped-def]
-    """The inverse of an upper triangular matrix, four rows at a time, from the bottom; ``inverse`` comes filled with 0."""
+    """Fill ``inverse`` with that of an upper triangular matrix, four rows at a time, from the bottom.
+
+    ``inverse`` must come filled with 0.
+    """
     size = len(factor)
-    for row in range(size - 4, -1, -4):
-        p, ab, ac, ad = 1 / factor[row, row], factor[row, row + 1], factor[row, row + 2], factor[row, row + 3]
-        q, bc, bd = 1 / factor[row + 1, row + 1], factor[row + 1, row + 2], factor[row + 1, row + 3]
-        r, cd, s = 1 / factor[row + 2, row + 2], factor[row + 2, row + 3], 1 / factor[row + 3, row + 3]
-        for k in range(row, row + 4):
-            inverse[k, k] = 1
-        for column in range(row // LANES * LANES, size, LANES):
-            a, b, c, d = _load_tile(inverse, row, column)
-            e, f, g, h = _product_tile(factor, inverse, row + 4, column + LANES, row, column)
-            d = times(s, minus(d, 1.0, h))
-            c = times(r, minus(minus(c, 1.0, g), cd, d))
-            b = times(q, minus(minus(minus(b, 1.0, f), bc, c), bd, d))
-            a = times(p, minus(minus(minus(minus(a, 1.0, e), ab, b), ac, c), ad, d))
-            _store_tile(inverse, row, column, (a, b, c, d))
+    for top in range(size - 4, -1, -4):
+        scales, upper = _read_block(factor, top)
+        for k in range(top, top + 4):
+            inverse[k, k] = 1  # the right-hand side, an identity matrix, is overwritten by the answer
+        for column in range(top // LANES * LANES, size, LANES):
+            identity = _load_tile(inverse, top, column)
+            below = _product_tile(factor, inverse, top + 4, column + LANES, top, column)
+            _store_tile(inverse, top, column, _solve_from_bottom(scales, upper, identity, below))
 
 
 @njit(**COMPILE)
-def _prove(value, seen, shift):  # type: ignore[no-untyped-def]
-    keys = _places(seen)
+def _multiply(rows, length, inverse):  # type: ignore[no-untyped-def]
+    """Overwrite the first ``length`` rows with ``rows @ inverse``.
+
+    From the last columns back: each of the product's columns needs only those of ``rows`` up to itself.
+    """
+    for top in range(0, length, 4):
+        for column in range(len(inverse) - LANES, -1, -LANES):
+            _store_tile(rows, top, column, _product_tile(rows, inverse, 0, column + LANES, top, column))
+
+
+@njit(**COMPILE)
+def _are_independent(value, seen, shift):  # type: ignore[no-untyped-def]
+    """Return whether the shifted Gram matrix of one problem's seen rows has a factor."""
+    keys = _places_of_true(seen)
     length, width = len(keys), value.shape[1]
     if length > width:
         return False
-    size = _whole(length, LANES)
+    size = _round_up(length, LANES)
     columns = np.zeros((width + size - length, size))  # V^T, then the spare columns' own rows
     for place in range(length):
         for k in range(width):
@@ -205,17 +260,11 @@ def _prove(value, seen, shift):  # type: ignore[no-untyped-def]
 
 @njit(**COMPILE)
 def _whiten(value, seen, basis, whitener):  # type: ignore[no-untyped-def]
-    """Fills ``basis`` and, if it has any size, ``whitener``; returns the bound."""
-    keys = _places(seen)
-    length, width = len(keys), value.shape[1]
-    size = _whole(width, LANES)
-    rows = np.zeros((_whole(length + size - width, 4), size))  # V, then the spare columns' own rows
-    for place in range(length):
-        for column in range(width):
-            rows[place, column] = value[keys[place], column]
+    """Fill ``basis`` and, unless it is empty, ``whitener`` of one problem; return the bound of the condition number."""
+    keys = _places_of_true(seen)
+    rows = _padded_rows(value, keys)
+    length, size = len(keys), rows.shape[1]
     squares = _sum_of_squares(rows, length)
-    for spare in range(size - width):
-        rows[length + spare, width + spare] = 1
     factor, inverse = np.empty((size, size)), np.zeros((size, size))
     if not _factor(rows, 0.0, factor):
         _fill(basis, np.nan)
@@ -228,20 +277,26 @@ def _whiten(value, seen, basis, whitener):  # type: ignore[no-untyped-def]
         _copy_row(rows, place, basis, keys[place])
     for row in range(len(whitener)):
         _copy_row(inverse, row, whitener, row)
-    return np.sqrt(squares * _sum_of_squares(inverse, width))
+    return np.sqrt(squares * _sum_of_squares(inverse, value.shape[1]))
 
 
 @njit(**COMPILE)
-def _multiply(rows, length, inverse):  # type: ignore[no-untyped-def]
-    """``rows = rows inverse`` for the first rows, from the last column back: each needs only those before it."""
-    for row in range(0, length, 4):
-        for column in range(len(inverse) - LANES, -1, -LANES):
-            _store_tile(rows, row, column, _product_tile(rows, inverse, 0, column + LANES, row, column))
+def _padded_rows(value, keys):  # type: ignore[no-untyped-def]
+    """Return V's rows at ``keys`` in float64, then an identity matrix's row for each spare column, then rows of 0."""
+    length, width = len(keys), value.shape[1]
+    size = _round_up(width, LANES)
+    rows = np.zeros((_round_up(length + size - width, 4), size))
+    for place in range(length):
+        for column in range(width):
+            rows[place, column] = value[keys[place], column]
+    for spare in range(size - width):
+        rows[length + spare, width + spare] = 1
+    return rows
 
 
 @njit(fastmath={"contract", "reassoc"}, **COMPILE)
 def _sum_of_squares(matrix, rows):  # type: ignore[no-untyped-def]
-    """Of the first rows."""
+    """Return the sum over the first ``rows`` rows."""
     total = 0.0
     for row in range(rows):
         for column in range(matrix.shape[1]):
@@ -249,12 +304,12 @@ def _sum_of_squares(matrix, rows):  # type: ignore[no-untyped-def]
     return total
 
 
-# NumPy's own ways to say these two take seconds to compile.
+# NumPy's own ways to say these two (``np.flatnonzero``, ``matrix[:] = number``) take seconds to compile.
 
 
 @njit(**COMPILE)
-def _places(seen):  # type: ignore[no-untyped-def]
-    """Where it is True."""
+def _places_of_true(seen):  # type: ignore[no-untyped-def]
+    """Return the positions at which ``seen`` is True, in order."""
     places, count = np.empty(seen.size, dtype=np.int64), 0
     for place in range(seen.size):
         if seen[place]:
@@ -271,14 +326,15 @@ def _fill(matrix, number):  # type: ignore[no-untyped-def]
 
 
 @njit(**COMPILE)
-def _copy_row(source, row, target, place):  # type: ignore[no-untyped-def]
-    """As much of it as the target is wide."""
+def _copy_row(source, source_row, target, target_row):  # type: ignore[no-untyped-def]
+    """Copy as much of a row as the target is wide."""
     for column in range(target.shape[1]):
-        target[place, column] = source[row, column]
+        target[target_row, column] = source[source_row, column]
 
 
 @njit(**COMPILE)
-def _whole(number, unit):  # type: ignore[no-untyped-def]
+def _round_up(number, unit):  # type: ignore[no-untyped-def]
+    """Return the smallest multiple of ``unit`` that is not below ``number``."""
     return -(-number // unit) * unit
 
 
@@ -286,15 +342,15 @@ def _whole(number, unit):  # type: ignore[no-untyped-def]
 
 
 @njit(**COMPILE)
-def _prove_each(value, seen, shift, positive):  # type: ignore[no-untyped-def]
+def _test_each(value, seen, shift, positive):  # type: ignore[no-untyped-def]
     for problem in range(positive.size):
-        positive[problem] = _prove(value[problem], seen[problem], shift)
+        positive[problem] = _are_independent(value[problem], seen[problem], shift)
 
 
 @njit(parallel=True, **COMPILE)
-def _prove_each_parallel(value, seen, shift, positive):  # type: ignore[no-untyped-def]
+def _test_each_parallel(value, seen, shift, positive):  # type: ignore[no-untyped-def]
     for problem in prange(positive.size):
-        positive[problem] = _prove(value[problem], seen[problem], shift)
+        positive[problem] = _are_independent(value[problem], seen[problem], shift)
 
 
 @njit(**COMPILE)

@@ -1,4 +1,8 @@
-"""Compiled maximum flow between one source and one sink of a layered graph, by Dinic's algorithm; see ``max_flow``."""
+"""Compiled maximum flow between one source and one sink of a layered graph, by Dinic's algorithm; see ``max_flow``.
+
+``_send_down`` and ``_send_around`` are longer than one would like: with their inner steps as functions of their own,
+the whole flow takes twice as long.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +24,11 @@ class Work(NamedTuple):
     """Scratch memory. ``free`` and ``used`` describe the flow; the source's and the sink's edges are kept apart."""
 
     free: NDArray[np.float64]  # (layer, query, key): what is left of an edge
-    used: NDArray[
-        np.float64
-    ]  # (layer, key, query): what flows through it, turned so that reverse edges are read in a row
+    # (layer, key, query): what flows through an edge, turned so that reverse edges are read in a row
+    used: NDArray[np.float64]
     first: NDArray[np.float64]  # (key,): what is left of the source's edges
-    room: NDArray[
-        np.float64
-    ]  # (level, node): what a node may still pass on; on level 1: what is left of its edge to the sink
+    # (level, node): what a node may still pass on; on level 1: what is left of its edge to the sink
+    room: NDArray[np.float64]
     marked: NDArray[np.bool_]  # (edge,): whether it is in ``touched``
     touched: NDArray[np.int64]  # (edge + 1,): which edges carried flow; the last entry counts them
     arc: NDArray[np.int64]  # (level, node): the first edge that is still worth a try
@@ -87,12 +89,13 @@ def _begin(work, into, out_of):  # type: ignore[no-untyped-def]
         work.first[node] = out_of[-1, node]
     for level in range(1, out_of.shape[0]):
         for node in range(work.first.size):
-            work.room[level, node], work.arc[level, node] = into[level, node], 0
+            work.room[level, node] = into[level, node]
+            work.arc[level, node] = 0
 
 
 @njit(**COMPILE)
 def pair_flow(work, capacity, widest, into, widest_first, out_of, bound, unit):  # type: ignore[no-untyped-def]
-    """The maximum flow between a source and a sink."""
+    """Return the maximum flow between a source and a sink."""
     top = out_of.shape[0] - 1
     full, attained = unit * FULL, unit * ATTAINED
     if top == 1 or bound <= full:
@@ -124,8 +127,12 @@ def _start(work, widest, top, node, rest, full, turned):  # type: ignore[no-unty
 
 @njit(**COMPILE)
 def _send_down(work, widest, top, node, amount, full):  # type: ignore[no-untyped-def]
-    """Straight down from a node: how much of ``amount`` came through. A node that can pass on no more has no room left."""
-    size, level = work.first.size, top
+    """Send straight down from a node; return how much of ``amount`` came through.
+
+    A node that can pass on no more has no room left.
+    """
+    size = work.first.size
+    level = top
     work.path[level], work.wanted[level], work.sent[level] = node, amount, 0
     while True:
         node = work.path[level]
@@ -133,7 +140,9 @@ def _send_down(work, widest, top, node, amount, full):  # type: ignore[no-untype
             work.sent[1] = work.wanted[1]
             work.room[1, node] -= work.sent[1]
         else:
-            arc, rest, step = work.arc[level, node], work.wanted[level] - work.sent[level], 0.0
+            arc = work.arc[level, node]
+            rest = work.wanted[level] - work.sent[level]
+            step = 0.0
             while rest > full and arc < size:
                 below = widest[level - 1, node, arc]
                 step = min(rest, work.free[level - 1, node, below], work.room[level - 1, below])
@@ -156,12 +165,13 @@ def _send_down(work, widest, top, node, amount, full):  # type: ignore[no-untype
 
 @njit(**COMPILE)
 def _search(work, top, full):  # type: ignore[no-untyped-def]
-    """Distances from the source over edges that are not full, breadth first; whether the sink can be reached."""
+    """Find distances from the source over edges that are not full, breadth first; return if the sink is reached."""
     size = work.first.size
     for level in range(1, top + 1):
         work.unseen[level, size] = size
         for node in range(size):
-            work.unseen[level, node], work.distance[level, node] = node, 0
+            work.unseen[level, node] = node
+            work.distance[level, node] = 0
     end = _see(work, work.first, top, 1, 0, full)
     begin = 0
     while begin < end:
@@ -179,13 +189,18 @@ def _search(work, top, full):  # type: ignore[no-untyped-def]
 
 @njit(**COMPILE)
 def _see(work, left, level, distance, end, full):  # type: ignore[no-untyped-def]
-    """Nodes of a level that are reached for the first time, over edges with ``left`` (node,), join the queue."""
+    """Queue the nodes of a level that are reached for the first time; return the queue's new end.
+
+    ``left`` (node,) is what is left of the edges that lead to them.
+    """
     size = work.first.size
-    unseen, place = work.unseen[level], 0
+    unseen = work.unseen[level]
+    place = 0
     while place < unseen[size]:
         node = unseen[place]
         if left[node] > full:
-            work.distance[level, node], work.arc[level, node] = distance, 0
+            work.distance[level, node] = distance
+            work.arc[level, node] = 0
             work.queue[end] = level * size + node
             end += 1
             unseen[size] -= 1
@@ -197,8 +212,9 @@ def _see(work, left, level, distance, end, full):  # type: ignore[no-untyped-def
 
 @njit(**COMPILE)
 def _send_around(work, top, node, amount, full):  # type: ignore[no-untyped-def]
-    """As ``_send_down``, over reverse edges too, from each node to such as are one step farther from the source."""
-    size, depth = work.first.size, 1
+    """Send as ``_send_down`` does, over reverse edges too, from each node to such as are one step farther on."""
+    size = work.first.size
+    depth = 1
     work.path[depth], work.wanted[depth], work.sent[depth] = top * size + node, amount, 0
     while True:
         level, node = work.path[depth] // size, work.path[depth] % size
@@ -230,8 +246,9 @@ def _send_around(work, top, node, amount, full):  # type: ignore[no-untyped-def]
 
 @njit(**COMPILE)
 def _next(work, level, node, top, rest, distance, full):  # type: ignore[no-untyped-def]
-    """The next node on a way to the sink and how much may go there; -1 where there is none."""
-    size, arc = work.first.size, work.arc[level, node]
+    """Return the next node on a way to the sink and how much may go there; -1 where there is none."""
+    size = work.first.size
+    arc = work.arc[level, node]
     while arc < 2 * size:
         down = arc < size
         other = arc if down else arc - size

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
-from effective_attention.kernels.threads import COMPILE, share
+from effective_attention.kernels.threads import COMPILE, run_threaded
 
 Array = NDArray[np.float64]
 
@@ -14,23 +14,33 @@ _SUMS = {"reassoc", "contract", "nnan", "nsz"}  # sums may run in vector registe
 
 
 def bounds_into(capacity: Array, last: Array) -> Array:
-    """(sink, level, node), for sinks whose edges from level 1 have the capacities ``last`` (sink, node); level 0 is not used."""
+    """Return what at most gets from each node to each sink, (sink, level, node); level 0 is not used.
+
+    Args:
+        capacity: (layer, query, key).
+        last: (sink, node): the capacities of a sink's edges from level 1.
+    """
     into = np.zeros((len(last), len(capacity) + 1, last.shape[1]))
-    share(_bound_into, _bound_into_parallel, capacity, last, into)
+    run_threaded(_bound_into, _bound_into_parallel, capacity, last, into)
     return into
 
 
 def bounds_out_of(capacity: Array, first: Array) -> Array:
-    """(source, level, node), for sources whose edges to the highest level have the capacities ``first`` (source, node)."""
+    """Return what at most gets from each source to each node, (source, level, node); level 0 is not used.
+
+    Args:
+        capacity: (layer, query, key).
+        first: (source, node): the capacities of a source's edges to the highest level.
+    """
     out_of = np.empty((len(first), len(capacity) + 1, first.shape[1]))
-    share(_bound_out_of, _bound_out_of_parallel, capacity, first, out_of)
+    run_threaded(_bound_out_of, _bound_out_of_parallel, capacity, first, out_of)
     return out_of
 
 
 def bounds_of_pairs(into: Array, out_of: Array) -> Array:
-    """(source, sink)."""
+    """Return what at most gets from each source to each sink, (source, sink), from the two bounds of every node."""
     bounds = np.empty((len(out_of), len(into)))
-    share(_bound_pairs, _bound_pairs_parallel, into, out_of, bounds)
+    run_threaded(_bound_pairs, _bound_pairs_parallel, into, out_of, bounds)
     return bounds
 
 

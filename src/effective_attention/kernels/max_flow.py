@@ -22,6 +22,8 @@ Between pairs, only the edges that carried flow are put back.
 **Tolerance.** In units of the largest capacity: an edge with less than 1e-14 left counts as full, a flow less than
 1e-12 below its bound as having attained it. So values are exact to 1e-9 if no minimal cut has more than 100 000 edges,
 in practice to 1e-12.
+
+``max_flow_reference`` computes the same, pair by pair with SciPy; ``choice`` picks one of the two.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from numpy.typing import NDArray
 
 from effective_attention.kernels.dinic import ATTAINED, pair_flow, scratch
 from effective_attention.kernels.flow_bounds import bounds_into, bounds_of_pairs, bounds_out_of
-from effective_attention.kernels.threads import COMPILE, share
+from effective_attention.kernels.threads import COMPILE, run_threaded
 
 Array = NDArray[np.float64]
 
@@ -53,7 +55,7 @@ class LayeredGraph:
         self.largest = float(self.capacity.max())
 
     def flow(self, first: Array, layers: int) -> Array:
-        """Maximum flow from sources that stand on so many layers to each input token.
+        """Return the maximum flow from sources that stand on so many layers to each input token.
 
         Args:
             first: (source, key): the capacities of a source's edges to the nodes below it.
@@ -75,7 +77,10 @@ class LayeredGraph:
         return part.solve(todo)
 
     def _attained(self, part: _Part, level: int) -> NDArray[np.bool_]:
-        """Pairs (source, key) whose bound is attained by way of the same amounts at a level, in proportion to each total."""
+        """Return True for pairs (source, key) whose bound is attained by way of amounts at a level that all share.
+
+        A source delivers them in proportion to its total.
+        """
         total, amounts = part.first.sum(axis=1), part.first
         for layer in range(len(part.capacity) - 1, level - 1, -1):
             amounts = amounts @ part.capacity[layer]
@@ -84,15 +89,16 @@ class LayeredGraph:
             return np.zeros(part.flows.shape, dtype=np.bool_)
         shared /= shared.sum()
         upper, lower = slice(level - 1, len(part.capacity)), slice(level)
-        near, tolerance = bounds_into(part.capacity[upper], total[:, None] * shared), ATTAINED * part.unit
+        near = bounds_into(part.capacity[upper], total[:, None] * shared)
+        tolerance = ATTAINED * part.unit
         above = _Part(part.capacity[upper], part.widest[upper], part.first, near, part.unit)
         delivered = np.diagonal(above.solve(np.eye(len(total), dtype=np.bool_))) >= total - tolerance
         ends = np.array([total.min(), total.max()])  # rows that were float32 do not sum to the same
         below = _Part(part.capacity[lower], part.widest[lower], ends[:, None] * shared, part.into, part.unit)
-        bound, (least, most) = part.flows, below.solve(np.ones(below.flows.shape, dtype=np.bool_))
+        least, most = below.solve(np.ones(below.flows.shape, dtype=np.bool_))
         # Every source delivers at least the smaller amounts, so a sink may draw from these; it can take the whole of
         # any source if it can take the larger amounts.
-        drawn: NDArray[np.bool_] = (least >= bound - tolerance) | (most >= total.max() - tolerance)
+        drawn: NDArray[np.bool_] = (least >= part.flows - tolerance) | (most >= total.max() - tolerance)
         return delivered[:, None] & drawn
 
 
@@ -100,16 +106,24 @@ class _Part:
     """Sources, some layers below them, and sinks; ``flows`` (source, sink) holds bounds until it is solved."""
 
     def __init__(self, capacity: Array, widest: NDArray[np.int32], first: Array, into: Array, unit: float) -> None:
-        self.capacity, self.widest, self.first, self.into, self.unit = capacity, widest, first, into, unit
+        self.capacity, self.widest = capacity, widest
+        self.first, self.into = first, into
+        self.unit = unit
         self.out_of = bounds_out_of(capacity, first)
         self.flows = bounds_of_pairs(into, self.out_of)
 
     def solve(self, todo: NDArray[np.bool_]) -> Array:
-        """Maximum flows where ``todo``, bounds elsewhere."""
+        """Return maximum flows where ``todo``, bounds elsewhere."""
         order = _widest_first(self.first)
         given = self.capacity, self.widest, self.into, order, self.out_of, self.unit, todo, self.flows
-        share(_solve, _solve_parallel, *given)
+        run_threaded(_solve, _solve_parallel, *given)
         return self.flows
+
+
+def compile_loops() -> None:
+    """Compile every loop, by running each on a graph of one node per level."""
+    one = np.ones((1, 1, 1))
+    LayeredGraph(one).flow(one[0], 1)
 
 
 def _widest_first(capacity: Array) -> NDArray[np.int32]:

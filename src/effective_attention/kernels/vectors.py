@@ -1,12 +1,16 @@
-"""Eight numbers at once, for kernels loops.
+"""Eight numbers at once, for compiled loops.
 
-Numba's compiler turns a plain loop into vector instructions only where it can prove that what is written is not what is read, and
-checks that anew whenever the loop is entered. With rows of some dozens of numbers, as in one attention head, the checks cost more
-than the sums. So the innermost loops over small matrices are written with a type of their own, ``Eight``: eight float64 numbers
-that stay in registers. The processor need not have registers that wide: the compiler then takes two or four for one.
+Numba's compiler turns a plain loop into vector instructions only where it can prove that what is written is not what is
+read, and checks that anew whenever the loop is entered. With rows of some dozens of numbers, as in one attention head,
+the checks cost more than the sums. So the innermost loops over small matrices are written with a type of their own,
+``Eight``: eight float64 numbers that stay in registers. The processor need not have registers that wide: the compiler
+then takes two or four for one.
+
+README.md beside this file says what it gains and how to do without it.
 """
 
-# What numba and llvmlite hand out has no annotations; an intrinsic's arguments stand for types, of which some do not matter.
+# What numba and llvmlite hand out has no annotations; an intrinsic's arguments stand for types, of which some do not
+# matter.
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
 # ruff: noqa: ARG001
 
@@ -21,7 +25,7 @@ _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 
 
 class Eight(types.Type):
-    """The type of eight float64 numbers inside kernels code."""
+    """The type of eight float64 numbers inside compiled code."""
 
     def __init__(self):
         super().__init__(name="Eight")
@@ -38,7 +42,7 @@ class _EightModel(models.PrimitiveModel):
 
 @intrinsic
 def load(_typing, matrix, row, column):
-    """``matrix[row, column : column + 8]`` of a contiguous float64 matrix."""
+    """Return ``matrix[row, column : column + 8]`` of a contiguous float64 matrix."""
 
     def generate(context, builder, signature, arguments):
         number = builder.load(_address(context, builder, signature, arguments))
@@ -50,7 +54,7 @@ def load(_typing, matrix, row, column):
 
 @intrinsic
 def store(_typing, matrix, row, column, numbers):
-    """``matrix[row, column : column + 8] = numbers``."""
+    """Do ``matrix[row, column : column + 8] = numbers``."""
 
     def generate(context, builder, signature, arguments):
         builder.store(arguments[3], _address(context, builder, signature, arguments)).align = 8
@@ -61,7 +65,7 @@ def store(_typing, matrix, row, column, numbers):
 
 @intrinsic
 def times(_typing, factor, numbers):
-    """``factor * numbers``."""
+    """Return ``factor * numbers``."""
 
     def generate(_context, builder, _signature, arguments):
         return builder.fmul(_everywhere(builder, arguments[0]), arguments[1])
@@ -71,19 +75,19 @@ def times(_typing, factor, numbers):
 
 @intrinsic
 def plus(_typing, total, factor, numbers):
-    """``total + factor * numbers``, in one instruction where the processor has it."""
+    """Return ``total + factor * numbers``, in one instruction where the processor has it."""
     return eight(total, types.float64, numbers), _with_product(ir.IRBuilder.fadd)
 
 
 @intrinsic
 def minus(_typing, total, factor, numbers):
-    """``total - factor * numbers``, likewise."""
+    """Return ``total - factor * numbers``, likewise."""
     return eight(total, types.float64, numbers), _with_product(ir.IRBuilder.fsub)
 
 
 @intrinsic
 def zeros(_typing):
-    """Eight times 0."""
+    """Return eight times 0."""
 
     def generate(_context, _builder, _signature, _arguments):
         return ir.Constant(_VECTOR, [0.0] * LANES)
@@ -92,6 +96,8 @@ def zeros(_typing):
 
 
 def _with_product(combine):
+    """Return the code generator of ``combine(total, factor * numbers)``."""
+
     def generate(_context, builder, _signature, arguments):
         total, factor, numbers = arguments
         product = builder.fmul(_everywhere(builder, factor), numbers, flags=("contract",))
@@ -101,12 +107,13 @@ def _with_product(combine):
 
 
 def _everywhere(builder, number):
-    """The same number eight times."""
+    """Return the same number eight times."""
     first = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), number, ir.Constant(ir.IntType(32), 0))
     return builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES))
 
 
 def _address(context, builder, signature, arguments):
+    """Return a pointer to the eight numbers at (row, column) of a matrix."""
     matrix = context.make_array(signature.args[0])(context, builder, arguments[0])
     place = [context.cast(builder, arguments[n], signature.args[n], types.intp) for n in (1, 2)]
     pointer = cgutils.get_item_pointer(context, builder, signature.args[0], matrix, place)

@@ -1,0 +1,138 @@
+"""Decide which loops run: the compiled ones, or the plain references beside them.
+
+The rest of the package calls only what is here. The compiled loops run where the data is on the CPU and numba and
+llvmlite can be imported and can compile them; else the reference does, with the same results. Whether they compile is
+found out by running them once on a tiny problem of our own, before the first real one, and only that step is guarded:
+an error on the user's data is never taken for a compiler's.
+
+Numba takes a second to import, so nothing here imports it before it is needed.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from effective_attention.kernels import cholesky_reference
+
+log = logging.getLogger(__name__)
+
+# What it costs is measured by benchmarks/kernels.py; the versions are those of pyproject.toml.
+_WARNING = (
+    "the compiled loops cannot be used here (%s: %s). Plain PyTorch and SciPy take over: results are the same, but on "
+    "the CPU the factorisations behind effective attention take 3 to 5 times as long, and attention flow, if it is hit "
+    "too, 20 to 500 times. To get the compiled loops back, install versions that fit: pip install 'numba>=0.60,<0.69'"
+)
+
+
+class LayeredGraph(Protocol):
+    """``max_flow.LayeredGraph`` or ``max_flow_reference.LayeredGraph``."""
+
+    def flow(self, first: NDArray[np.float64], layers: int) -> NDArray[np.float64]:
+        """Return the maximum flow (source, key)."""
+
+
+# --- what the package calls ---
+
+
+def independent_rows(value: Tensor, seen: Tensor, shift: float) -> Tensor:
+    """Return True where ``V V^T - shift * trace * I`` has a Cholesky factor, V being the rows that are seen.
+
+    Args:
+        value: (problem, key, d_head), of any floating type.
+        seen: (problem, key), bool.
+        shift: Relative to the trace of ``V V^T``.
+
+    Returns:
+        (problem,), bool. False where more rows are seen than V has columns.
+    """
+    value = _readable(value)
+    if value.device.type == "cpu" and _compiles(_compile_cholesky, value.dtype):
+        from effective_attention.kernels import cholesky
+
+        return cholesky.independent_rows(value, seen, shift)
+    return cholesky_reference.independent_rows(value, seen, shift)
+
+
+def orthonormal_columns(value: Tensor, seen: Tensor, *, whitener: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Return Q = V R with ``Q^T Q = I``, R and a bound of V's condition number, V being the rows that are seen.
+
+    Args:
+        value: (problem, key, d_head), of any floating type.
+        seen: (problem, key), bool.
+        whitener: Whether R is wanted; if not, it may come back empty.
+
+    Returns:
+        Q (problem, key, d_head), float32, 0 where not seen. R (problem, d_head, d_head), float64. The bound (problem,):
+        NaN where ``V^T V`` is not positive definite; Q and R then mean nothing.
+    """
+    value = _readable(value)
+    if value.device.type == "cpu" and _compiles(_compile_cholesky, value.dtype):
+        from effective_attention.kernels import cholesky
+
+        return cholesky.orthonormal_columns(value, seen, whitener=whitener)
+    return cholesky_reference.orthonormal_columns(value, seen)
+
+
+def layered_graph(capacity: NDArray[np.float64]) -> LayeredGraph:
+    """Return the graph with these capacities (layer, query, key), ready to be asked for maximum flows."""
+    if _compiles(_compile_max_flow):
+        from effective_attention.kernels import max_flow
+
+        return max_flow.LayeredGraph(capacity)
+    from effective_attention.kernels import max_flow_reference
+
+    return max_flow_reference.LayeredGraph(capacity)
+
+
+def _readable(value: Tensor) -> Tensor:
+    """Return the values as compiled loops can read them: float32 or float64, without a gradient."""
+    return value.detach().to(torch.promote_types(value.dtype, torch.float32))
+
+
+# --- whether the compiled loops can be had ---
+
+
+def _compile_cholesky(dtype: torch.dtype) -> None:
+    from effective_attention.kernels import cholesky
+
+    cholesky.compile_loops(dtype)
+
+
+def _compile_max_flow() -> None:
+    from effective_attention.kernels import max_flow
+
+    max_flow.compile_loops()
+
+
+_known: dict[tuple[object, ...], bool] = {}
+_deciding = threading.Lock()
+
+
+def _compiles(compile_loops: Callable[..., None], *given: object) -> bool:
+    """Return whether these loops compile; tried once per process for each type and for one thread or many."""
+    case = (compile_loops, *given, torch.get_num_threads() > 1)
+    if case not in _known:
+        with _deciding:
+            if case not in _known:
+                _known[case] = _try_to_compile(compile_loops, *given)
+    return _known[case]
+
+
+def _try_to_compile(compile_loops: Callable[..., None], *given: object) -> bool:
+    try:
+        compile_loops(*given)
+    # Of any class: what a changed compiler raises inside is not for us to list, and no data of the user's is involved.
+    except Exception as error:
+        if all(_known.values()):  # the first failure of this process
+            log.warning(_WARNING, type(error).__name__, next(iter(str(error).splitlines()), "no message"))
+        log.debug("%s failed", compile_loops.__name__, exc_info=error)
+        return False
+    return True
