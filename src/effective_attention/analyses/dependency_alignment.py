@@ -170,7 +170,7 @@ class DependencyAlignment(SplitAnalysis):
         self.least = least
 
     def setup(self, context: Context) -> Analysis:
-        """Number the split's relations, and start sums for each head, fixed rule and relation."""
+        """Give the split's relations numbers, and start sums for each head, fixed rule and relation."""
         super().setup(context)
         names = [name if self.subtypes else name.split(":")[0] for name in context.split.relations]
         self.relations = sorted(set(names))

@@ -53,7 +53,7 @@ SCHEMA = Schema(
 
 
 def distance_sums(weights: Float[Tensor, "batch head query key"]) -> Float[Tensor, "head 2"]:
-    """The sum of weight times distance, and the sum of weight.
+    """Return the sum of weight times distance, and the sum of weight.
 
     >>> distance_sums(torch.tensor([[[[0.75, 0.25], [0.5, 0.5]]]]).double())
     tensor([[0.7500, 2.0000]], dtype=torch.float64)

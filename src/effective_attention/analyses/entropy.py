@@ -72,7 +72,7 @@ def row_entropy(weights: Float[Tensor, "*any query key"]) -> Float[Tensor, "*any
 def entropy_sums(
     weights: Float[Tensor, "batch head query key"], keys: Int[Tensor, "batch query"]
 ) -> tuple[Float[Tensor, "head statistic"], Int[Tensor, "head statistic"]]:
-    """The sum over rows of each of ``STATISTICS``, and how many rows are in it.
+    """Return the sum over rows of each of ``STATISTICS``, and how many rows are in it.
 
     Args:
         weights: Not negative; 0 on pairs that do not count.

@@ -66,7 +66,7 @@ def strongest_pairs(
 
 
 def best(found: Mapping[str, Tensor], top: int) -> dict[str, Tensor]:
-    """The ``top`` exemplars by score, of equal ones those of the first examples.
+    """Return the ``top`` exemplars by score, of equal ones those of the first examples.
 
     Args:
         found: ``score`` and ``example``, (..., exemplar), and whatever else is known of exemplars, (..., exemplar) or
@@ -165,7 +165,7 @@ class Exemplars(SplitAnalysis):
                     getattr(self, name)[column, row] = value
 
     def _joined(self, found: Mapping[str, Tensor], column: int, row: int) -> dict[str, Tensor]:
-        """The exemplars so far and the candidates after them."""
+        """Join the exemplars so far and the candidates after them."""
         return {name: torch.cat([getattr(self, name)[column, row], value], dim=1) for name, value in found.items()}
 
     def _candidates(self, trace: Trace, weights: Tensor, pairs: Tensor) -> dict[str, Tensor]:

@@ -63,7 +63,7 @@ SCHEMA = Schema(
 def tag_sums(
     weights: Float[Tensor, "batch head query key"], tags: Bool[Tensor, "batch key tag"]
 ) -> Float[Tensor, "head direction tag"]:
-    """The weight that goes to the tokens of each tag, and that comes from them.
+    """Return the weight that goes to the tokens of each tag, and that comes from them.
 
     >>> tags = torch.eye(2, dtype=torch.bool)[None]
     >>> tag_sums(torch.tensor([[[[0.75, 0.25], [0.5, 0.5]]]]).double(), tags)[0].tolist()

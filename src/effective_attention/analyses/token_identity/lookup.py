@@ -44,7 +44,7 @@ def nearest(
     mask: Bool[Tensor, "batch key"],
     distance: Distance,
 ) -> Int[Tensor, "batch query"]:
-    """The position of the nearest real candidate of the same text.
+    """Return the position of the nearest real candidate of the same text.
 
     >>> image, words = torch.tensor([[[3.0, 1.0]]]), torch.tensor([[[9.0, 0.0], [1.0, 1.0]]])
     >>> [int(nearest(image, words, torch.ones(1, 2, dtype=torch.bool), distance)) for distance in ("cosine", "l2")]

@@ -126,7 +126,7 @@ def train_map(
 
 
 def _stepper(weights: Weights, distance: Distance, train: Pairs, options: Training) -> Callable[[Tensor], None]:
-    """What one batch of places does to the weights."""
+    """Return the function that changes the weights by one batch of places."""
     optimizer = torch.optim.Adam(weights, lr=options.learning_rate, betas=(0.9, 0.999), fused=True)
 
     def step(chosen: Tensor) -> None:

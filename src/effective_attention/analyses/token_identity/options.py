@@ -106,7 +106,7 @@ def check_choice(model_layers: int, **options: Any) -> Chosen:
 
 
 def check_numbers(**options: Any) -> None:
-    """The optimiser's, and ``keep_states``."""
+    """Check the optimiser's options, and ``keep_states``."""
     for name, value in options.items():
         if name == "keep_states":
             _check(name, isinstance(value, bool), "true or false", value)

@@ -51,6 +51,6 @@ def ridge_maps(
 
 
 def best_map(maps: Sequence[Tensor], rate: Callable[[Tensor], float]) -> Tensor:
-    """The one with the highest rate; of equals that with the larger penalty, which is the steadier."""
+    """Return the map with the highest rate; of equals that with the larger penalty, which is the steadier."""
     rates = [rate(weights) for weights in maps]
     return max(zip(rates, range(len(maps)), maps, strict=True), key=lambda one: one[:2])[2]

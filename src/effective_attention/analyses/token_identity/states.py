@@ -35,7 +35,7 @@ class States:
         self._size = self.bytes_of(np.arange(len(lengths)))
 
     def bytes_of(self, texts: NDArray[np.int64]) -> int:
-        """What their states take."""
+        """Return how many bytes their states take."""
         return int(self.lengths[texts].sum()) * self.layers * self.width * np.dtype(np.float32).itemsize
 
     @cached_property
@@ -74,7 +74,7 @@ class States:
         return states, marks
 
     def write(self, texts: Mapping[int, Float[Tensor, "layer token width"]]) -> None:
-        """Some texts by number, without padding."""
+        """Write some texts by number, without padding."""
         states, marks = self._maps
         for text, hidden in texts.items():
             states[:, self.starts[text] : self.starts[text + 1]] = hidden.float().cpu().numpy()
@@ -89,7 +89,7 @@ class States:
         return torch.from_numpy(np.concatenate(rows))
 
     def delete(self) -> None:
-        """The file, and its folder if nothing else is in it."""
+        """Delete the file, and its folder if nothing else is in it."""
         self.__dict__.pop("_maps", None)
         if self._whole() or self.path.is_file():
             self.path.unlink(missing_ok=True)

@@ -118,7 +118,7 @@ class UnitTrainer:
 
     @torch.no_grad()
     def do(self, unit: Unit) -> dict[str, NDArray[Any]]:
-        """Train and test; return columns experiment, tested_layer, part, value, baseline, tokens, epochs and seconds."""
+        """Train and test; return experiment, tested_layer, part, value, baseline, tokens, epochs and seconds."""
         fold = self.fold(unit)
         began = time.perf_counter()
         weights, epochs = self._solve(unit, fold)

@@ -262,7 +262,7 @@ class TokenMixing(Study):
         return table.astype(dict.fromkeys(_WHOLE, "Int64") | {"value": "float64"})
 
     def _text(self) -> Part:
-        """The user's text, made once."""
+        """Return the part of the user's text, made once."""
         assert self.context.text is not None
         text = self.context.text.trace
         ids = text.inputs["input_ids"][0][text.mask[0]].cpu().numpy()
@@ -282,7 +282,7 @@ def _check_directions(directions: Any) -> None:
 
 
 def _from_all(parts: dict[int, Part]) -> dict[int, Part]:
-    """The parts of all processes. Those that share a disk have them already; those that do not send them."""
+    """Return the parts of all processes: those that share a disk have them already, those that do not send them."""
     known = gather(sorted(parts))
     if all(one == known[0] for one in known):
         return parts

@@ -108,7 +108,7 @@ def neighbours(texts: Sequence[Text]) -> pd.DataFrame:
 def _both_sides(
     shares: Float[ndarray, "layer query key"], low: int, high: int | None
 ) -> tuple[Float[ndarray, "layer query"], Shaped[ndarray, " query"]]:
-    """The mean of left and right sums, and which tokens have a neighbour at such a distance."""
+    """Return the mean of left and right sums, and which tokens have a neighbour at such a distance."""
     places = np.arange(shares.shape[-1])
     distance = places - places[:, None]  # (query, key)
     sides = [(side >= low) & (side <= (high or len(places))) for side in (-distance, distance)]
@@ -144,7 +144,7 @@ def to_cls(texts: Sequence[Text]) -> pd.DataFrame:
 
 
 def stated_error(texts: Sequence[Text]) -> pd.DataFrame:
-    """The mean of standard error / contribution over blocks; what cannot contribute (in a causal model) is left out."""
+    """Average standard error / contribution over blocks; what cannot contribute (in a causal model) is left out."""
     total, count = 0.0, 0
     for text in texts:
         known = text.shares > 0
@@ -164,7 +164,7 @@ def word_context(shares: Float[ndarray, "layer query key"], query: int, tokens: 
 
 
 def _layers(quantity: str, values: Any, **columns: Any) -> pd.DataFrame:
-    """A row for each layer's value."""
+    """Make a row for each layer's value."""
     return pd.DataFrame({"quantity": quantity, "layer": range(len(values)), **columns, "value": values})
 
 
