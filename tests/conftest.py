@@ -27,6 +27,10 @@ CHECKED = ["attention", "graphs", *(f"analyses.common.{name}" for name in COMMON
 CHECKED += [f"analyses.{name}" for name in ANALYSES if name != "__init__"]
 install_import_hook([f"effective_attention.{name}" for name in CHECKED], "helpers.typechecking.checked")
 
+# A busy machine is no failure: no test has a deadline.
+hypothesis.settings.register_profile("no deadline", deadline=None)
+hypothesis.settings.load_profile("no deadline")
+
 # No test may reach for the network, and no library may try for minutes.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

@@ -217,7 +217,8 @@ class AlternativeAttention(TextAnalysis):
         only = torch.zeros_like(replaced)
         only[self.layer, self.head] = True
         scopes = [only, replaced] if self.heads == "all" else [only]
-        task, device = self.context.task, seen.logits.device
+        task = self.context.task
+        device = seen.logits.device
         has_classes = (
             seen.logits.ndim == 2 and seen.logits.shape[1] > 1 and not (task is not None and task.is_regression)
         )
@@ -249,7 +250,9 @@ class AlternativeAttention(TextAnalysis):
     def _axes(self, size: int) -> list[tuple[str, str, dict[str, Any]]]:
         """Return each quantity, the tensor where it is found, and what its axes are."""
         places = {"layer": range(self.context.layers), "head": range(self.context.heads)}
-        queries, put_in, scopes = {"query": range(size)}, {"attention": PUT_IN}, {"scope": SCOPES}
+        queries = {"query": range(size)}
+        put_in = {"attention": PUT_IN}
+        scopes = {"scope": SCOPES}
         return [
             ("weight", "weight", {"attention": SHOWN, **queries, "key": range(size)}),
             ("distance", "distance", {"method": METHODS, **places, **queries, "attention": ["alternative"]}),

@@ -102,7 +102,8 @@ class Delimiters(SplitAnalysis):
             # in place of padding stands a weight that is there anyway
             effective = torch.where(real, effective, effective[:, :, :1, :1])
         low, high = torch.aminmax(effective)
-        self.lowest, self.highest = torch.minimum(self.lowest, low), torch.maximum(self.highest, high)
+        self.lowest = torch.minimum(self.lowest, low)
+        self.highest = torch.maximum(self.highest, high)
 
     def compute(self) -> pd.DataFrame:
         names = {

@@ -233,7 +233,8 @@ class DependencyAlignment(SplitAnalysis):
             count: How many arcs are behind each value.
             names: The labels along each further axis.
         """
-        heads, rules = values[: -len(BASELINES)], values[-len(BASELINES) :]
+        heads = values[: -len(BASELINES)]
+        rules = values[-len(BASELINES) :]
         reached = dict(zip(BASELINES, rules, strict=True))
         table = tidy(heads, {"reading": range(len(heads)), **names}, **reached, count=count.long())
         places = pd.DataFrame(self.readings[: len(heads)], columns=[*_HEADS, "rule"])

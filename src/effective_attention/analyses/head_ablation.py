@@ -110,7 +110,8 @@ class HeadAblation(SplitAnalysis):
 
     def _variants(self, trace: Trace, chosen: Tensor, layer: int) -> Tensor:
         """Return logits (head + 1, example, class) with each head, then with all heads, of a layer ablated."""
-        count, heads = int(chosen.sum()), self.context.heads
+        count = int(chosen.sum())
+        heads = self.context.heads
         patterns = torch.cat([torch.eye(heads, dtype=torch.bool), torch.ones(1, heads, dtype=torch.bool)]).to(
             chosen.device
         )

@@ -165,7 +165,8 @@ def compare_projected(
     projection_rank: Tensor,
 ) -> Float[Tensor, "quantity example head"]:
     """Measure the chosen examples for ``T = V H``, in the order of ``QUANTITIES``; see ``projection_factor``."""
-    real, exact = mask[chosen], layer.exact
+    real = mask[chosen]
+    exact = layer.exact
     visible = None if layer.visible is None else layer.visible.expand(len(mask), -1, -1, -1)[chosen]
     parts = decompose(exact.attention[chosen], layer.value[chosen].double() @ factor, visible, rtol=_RTOL)
     rows = real[:, None, :, None]

@@ -93,7 +93,8 @@ def read_sentence(
         )
     text = text.replace(_MASK, tokenizer.mask_token)
     encoded = tokenizer(text, return_offsets_mapping=True)
-    ids, offsets = encoded["input_ids"], encoded.pop("offset_mapping")
+    ids = encoded["input_ids"]
+    offsets = encoded.pop("offset_mapping")
     if ids.count(tokenizer.mask_token_id) != 1:
         raise UserError(
             f"text must have one {_MASK}, found {ids.count(tokenizer.mask_token_id)}; for example: {_EXAMPLE}"

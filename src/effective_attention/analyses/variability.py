@@ -102,7 +102,8 @@ class Variability(SplitAnalysis):
         super().setup(context)
         self.chosen = sample(context, self.examples)
         self.slot = self.chosen.cumsum(dim=0) - 1  # where each chosen example is kept
-        size, kept = min(self.positions, context.max_length), int(self.chosen.sum())
+        size = min(self.positions, context.max_length)
+        kept = int(self.chosen.sum())
         shape = (kept, len(ATTENTIONS), context.layers, context.heads, size, size)
         _check_size(shape)
         self.add_state("weights", torch.zeros(shape), dist_reduce_fx="sum")

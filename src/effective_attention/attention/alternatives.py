@@ -133,7 +133,8 @@ def climb(weights: Row, space: Space, losing: Bool[np.ndarray, " key"]) -> Itera
             yield found
         if gained <= reached + _GAIN:
             return
-        reached, losing = gained, found < weights
+        reached = gained
+        losing = found < weights
 
 
 def _starts(weights: Row, step: Row, generator: np.random.Generator) -> Iterator[NDArray[np.bool_]]:
@@ -152,13 +153,16 @@ def distance_bound(weights: Row, space: Space) -> float:
     if space.freedom == 0:
         return 0.0
     keys = np.eye(len(weights))
-    least, most = np.full(len(weights), np.inf), weights.copy()
+    least = np.full(len(weights), np.inf)
+    most = weights.copy()
     for key in range(len(weights)):
         found = _least(weights, space, -keys[key])
-        least, most[key] = np.minimum(least, found), found[key]
+        least = np.minimum(least, found)
+        most[key] = found[key]
     for key in np.flatnonzero(least > 0).tolist():  # most are known to reach 0 by now
         least[key] = _least(weights, space, keys[key])[key]
-    loss, gain = np.maximum(weights - least, 0), np.maximum(most - weights, 0)
+    loss = np.maximum(weights - least, 0)
+    gain = np.maximum(most - weights, 0)
     reach = np.where(loss + gain > 0, loss + gain, 1)
     slope = (gain - loss) / reach
     furthest_point = _least(weights, space, -slope)
@@ -171,7 +175,8 @@ def _least(weights: Row, space: Space, cost: Row) -> Row:
     if space.freedom == 0:
         return weights.copy()
     reached = _UNIT * (weights @ space.reached)
-    same, positive = LinearConstraint(space.reached.T, reached, reached), Bounds(0, np.inf)
+    same = LinearConstraint(space.reached.T, reached, reached)
+    positive = Bounds(0, np.inf)
     for presolve in (True, False):  # the second was never needed
         # without whole numbers it is a linear program, asked for with less ceremony than ``linprog``'s
         answer = milp(cost, constraints=same, bounds=positive, options={"presolve": presolve})
@@ -216,7 +221,8 @@ def alternative_maps(
     generator: np.random.Generator | None = None,
 ) -> AlternativeMaps:
     """Find alternatives of every query's row, over the keys that it sees."""
-    step, program = attention * visible, attention * visible
+    step = attention * visible
+    program = attention * visible
     freedom = 0
     for query, seen, space in _spaces(value, visible):
         row = attention[query, seen]
@@ -241,5 +247,6 @@ def _spaces(value: NDArray[np.float64], visible: NDArray[np.bool_]) -> Iterator[
     before: NDArray[np.bool_] | None = None
     for query, seen in enumerate(visible):
         if before is None or not np.array_equal(before, seen):
-            space, before = space_of(value[seen]), seen
+            space = space_of(value[seen])
+            before = seen
         yield query, seen, space

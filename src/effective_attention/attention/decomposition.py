@@ -235,13 +235,16 @@ def _by_key_mask(
     """Split by one set of keys seen, (batch, 1 or head, key), for all queries of a head."""
     batch, head, _, key = attention.shape
     seen = seen.expand(batch, head, key).reshape(batch * head, key)
-    flat, value = attention.flatten(0, 1), value.flatten(0, 1)  # (problem = batch * head, query or key, ...)
+    flat = attention.flatten(0, 1)
+    value = value.flatten(0, 1)  # (problem = batch * head, query or key, ...)
     rank = seen.sum(dim=-1)
     proved = has_full_row_rank(value, seen, rtol)
     if bool(proved.all()):
         return attention, rank.view(batch, head)
     index = index_of(~proved)
-    value, seen, length = value[index], seen[index], rank[index].clone()
+    value = value[index]
+    seen = seen[index]
+    length = rank[index].clone()
     differentiated = torch.is_grad_enabled() and value.requires_grad
     basis, whitener, rank[index] = column_space(value, seen, rtol, whitener=differentiated)
     change = torch.where(seen[:, :, None], value - value.detach(), 0).double() @ whitener if differentiated else None
@@ -262,7 +265,8 @@ def _project(attention: Tensor, basis: Tensor, change: Tensor | None, *, overwri
     is dV R: 0, but differentiable. Q + dV R, with (Q^T Q)^-1 to first order, has the derivative of the projection.
     """
     dtype, wide = attention.dtype, torch.promote_types(attention.dtype, basis.dtype)
-    attention, basis = attention.to(wide), basis.to(wide)
+    attention = attention.to(wide)
+    basis = basis.to(wide)
     if change is None:
         reached = attention @ basis  # (problem, query, d_head)
         if overwrite:

@@ -157,7 +157,8 @@ def _is_output(inputs: tuple[object, ...], call: Call) -> bool:
 def head_blocks(model: PreTrainedModel, projection: nn.Module, value: Tensor) -> Float[Tensor, "head d_head width"]:
     """Cut the output projection's rows by head; transformers' Conv1D keeps its weight the other way round."""
     weight: Tensor = projection.weight if isinstance(projection, Conv1D) else projection.weight.T  # type: ignore[assignment]
-    heads, d_head = value.shape[1], value.shape[3]
+    heads = value.shape[1]
+    d_head = value.shape[3]
     if weight.shape[0] != heads * d_head:
         raise ValueError(
             f"{type(model).__name__}'s output projection takes {weight.shape[0]} numbers, "

@@ -102,7 +102,8 @@ class AttributionRequest:
 
         Examples do not interact, so that all evidence is differentiated at once.
         """
-        model, starts = self.trace.model, []
+        model = self.trace.model
+        starts = []
 
         def start_here(_module: nn.Module, _inputs: object, output: Tensor) -> Tensor:
             starts.append(output.detach().requires_grad_())

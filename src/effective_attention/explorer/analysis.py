@@ -179,7 +179,8 @@ class ExplorerPage(TextAnalysis):
         model, tokenizer, name = _restore(context, place)
         model.to(seen.model.device)
         if tokenizer.get_vocab() == context.tokenizer.get_vocab():
-            other, segments = trace(model, seen.inputs, reading=reading), None
+            other = trace(model, seen.inputs, reading=reading)
+            segments = None
         else:
             other, segments = trace_texts(model, tokenizer, texts, max_length=context.max_length, reading=reading)
         facts: dict[str, Any] = {

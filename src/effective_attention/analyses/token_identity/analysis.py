@@ -169,7 +169,8 @@ class TokenIdentity(Study):
         return not self.finished and bool((np.isin(indices, self.texts) & ~self.states.there()[list(indices)]).any())
 
     def update(self, trace: Trace) -> None:
-        there, found = self.states.there(), {}
+        there = self.states.there()
+        found = {}
         for row, text in enumerate(trace.inputs["index"].tolist()):
             if text in self.texts and not there[text]:
                 found[text] = torch.stack([hidden[row, trace.mask[row]] for hidden in trace.hidden])

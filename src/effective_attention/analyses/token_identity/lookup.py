@@ -50,9 +50,11 @@ def nearest(
     >>> [int(nearest(image, words, torch.ones(1, 2, dtype=torch.bool), distance)) for distance in ("cosine", "l2")]
     [0, 1]
     """
-    image, candidates = image.double(), candidates.double()
+    image = image.double()
+    candidates = candidates.double()
     if distance == "cosine":
-        image, candidates = normalize(image, dim=-1), normalize(candidates, dim=-1)
+        image = normalize(image, dim=-1)
+        candidates = normalize(candidates, dim=-1)
     square = candidates.square().sum(dim=-1)[:, None]  # (batch, 1, key)
     scores = 2 * image @ candidates.mT - square  # the distance's square is that of the image minus this
     scale = image.square().sum(dim=-1, keepdim=True) + square.amax(dim=-1, keepdim=True)
@@ -79,7 +81,9 @@ def identify(
     """
     order = np.argsort(lengths, kind="stable")  # texts of one length together need no padding
     starts = np.concatenate([[0], np.cumsum(lengths)])
-    hits, chance, asked = 0, 0.0, 0
+    hits = 0
+    chance = 0.0
+    asked = 0
     for texts in _batches(order, lengths):
         padded = [_padded(rows, starts, texts) for rows in (image, candidates)]
         sizes = torch.from_numpy(lengths[texts]).to(image.device)[:, None]
@@ -99,7 +103,8 @@ def _padded(rows: Tensor, starts: NDArray[np.int64], texts: NDArray[np.int64]) -
 
 def _batches(order: NDArray[np.int64], lengths: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """Of texts, shortest first, as many as fit."""
-    batches, start = [], 0
+    batches = []
+    start = 0
     for stop in range(1, len(order) + 1):
         if stop == len(order) or (stop + 1 - start) * lengths[order[stop]] > _TOKENS:
             batches.append(order[start:stop])

@@ -108,11 +108,15 @@ def train_map(
         options: See ``Training``.
         generator: On the CPU; for the first weights and the order of tokens.
     """
-    width, out = train.source.shape[1], train.target.shape[1]
+    width = train.source.shape[1]
+    out = train.target.shape[1]
     weights = initial_weights(kind, width, out, options.hidden_size, generator)
     weights = [weight.to(train.source.device).requires_grad_() for weight in weights]
     step = _stepper(weights, distance, train, options)
-    best, loss, since, epoch = _copy(weights), _loss(weights, validation, distance), 0, 0
+    best = _copy(weights)
+    loss = _loss(weights, validation, distance)
+    since = 0
+    epoch = 0
     while epoch < options.max_epochs and since < options.patience:
         epoch += 1
         order = torch.randperm(len(train.source), generator=generator).to(train.source.device)
@@ -121,7 +125,8 @@ def train_map(
         reached = _loss(weights, validation, distance)
         since = 0 if reached < loss else since + 1
         if since == 0:
-            best, loss = _copy(weights), reached
+            best = _copy(weights)
+            loss = reached
     return Trained(best, epoch, loss)
 
 

@@ -55,10 +55,8 @@ class Chosen:
             ("neighbours", [k * side for k in self.neighbours for side in (-1, 1)]),
         ):
             if experiment in self.experiments:
-                maps, places = (
-                    _with_solvers(self.other_maps, self.other_solver),
-                    self._places(offsets, self.other_folds),
-                )
+                maps = _with_solvers(self.other_maps, self.other_solver)
+                places = self._places(offsets, self.other_folds)
                 found += list_units(experiment, maps, self.distances, places, self.other_folds)
         return found
 

@@ -30,7 +30,10 @@ class States:
     """
 
     def __init__(self, folder: Path | None, layers: int, lengths: NDArray[np.int64], width: int) -> None:
-        self.folder, self.layers, self.lengths, self.width = folder, layers, lengths, width
+        self.folder = folder
+        self.layers = layers
+        self.lengths = lengths
+        self.width = width
         self.starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         self._size = self.bytes_of(np.arange(len(lengths)))
 

@@ -147,7 +147,8 @@ class UnitTrainer:
 
     def _pairs(self, unit: Unit, texts: NDArray[np.int64]) -> Pairs:
         """Tokens of the texts that have the neighbour, and that neighbour."""
-        source, target = self._read(unit.layer + 1, texts), self._read(unit.target, texts)
+        source = self._read(unit.layer + 1, texts)
+        target = self._read(unit.target, texts)
         places = neighbours(self.states.lengths[self.texts[texts]], unit.offset).to(self.device)
         return Pairs(source[places], target[places + unit.offset])
 

@@ -183,7 +183,8 @@ class TokenMixing(Study):
     # --- before any work ---
 
     def _check_word(self) -> None:
-        text, token_ids = self.context.text, self.context.split.token_ids
+        text = self.context.text
+        token_ids = self.context.split.token_ids
         if text is not None:
             self._place(text.trace.inputs["input_ids"][0][text.trace.mask[0]].tolist())
         elif token_ids is not None:

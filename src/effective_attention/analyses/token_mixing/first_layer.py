@@ -76,7 +76,8 @@ class _Replacement:
     ) -> tuple[tuple[Any, ...], Any] | None:
         if self.next is None:
             return None
-        x, self.next = self.next, None
+        x = self.next
+        self.next = None
         argument = self.entrance.argument
         if isinstance(argument, str):
             return args, {**kwargs, argument: x}

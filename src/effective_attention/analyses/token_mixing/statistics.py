@@ -66,7 +66,8 @@ def box(values: Float[ndarray, "layer token"]) -> dict[str, Float[ndarray, " lay
     low, middle, high = np.percentile(values, (25, 50, 75), axis=1)
     reach = 1.5 * (high - low)
     inside = (values >= (low - reach)[:, None]) & (values <= (high + reach)[:, None])
-    lowest, highest = np.where(inside, values, np.inf).min(axis=1), np.where(inside, values, -np.inf).max(axis=1)
+    lowest = np.where(inside, values, np.inf).min(axis=1)
+    highest = np.where(inside, values, -np.inf).max(axis=1)
     return {
         "median": middle,
         "mean": values.mean(axis=1),
@@ -135,7 +136,8 @@ def to_cls(texts: Sequence[Text]) -> pd.DataFrame:
     for centre, tag in (("cls", CLS), ("sep", SEP)):
         found: dict[int, list[Any]] = {}
         for text in texts:
-            queries, centres = np.flatnonzero(text.tags == CLS), np.flatnonzero(text.tags == tag)
+            queries = np.flatnonzero(text.tags == CLS)
+            centres = np.flatnonzero(text.tags == tag)
             for key in range(len(text.tags)) if len(queries) and len(centres) else ():
                 found.setdefault(key - int(centres[0]), []).append(text.shares[:, int(queries[0]), key])
         columns = {place: np.stack(found[place], axis=1) for place in sorted(found)}

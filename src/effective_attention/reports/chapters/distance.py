@@ -36,7 +36,8 @@ def distance(table: DataFrame) -> Figure:
 @styled
 def distance_depth(table: DataFrame) -> Figure:
     """Draw mean distance by layer, a line of panels per task, a panel per attention; a dot is a head."""
-    shown, kinds = by_weights(table), attentions(table)
+    shown = by_weights(table)
+    kinds = attentions(table)
     figure, axes = grid(len(shown), len(kinds), width=DOUBLE, height=1.6 * len(shown) + 0.5, sharey="row")
     for line, (panel, states) in zip(axes, shown, strict=True):
         for axis, kind in zip(line, kinds, strict=True):

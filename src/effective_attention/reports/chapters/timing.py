@@ -19,7 +19,8 @@ def draw_timing(table: DataFrame) -> Figure:
     columns = panels(table)
     series = _series(table, columns)
     figure, axes = grid(1, 1, width=width_for(len(columns), narrow=5), height=2.1)
-    axis, width = axes[0, 0], 0.84 / max(len(series), 1)
+    axis = axes[0, 0]
+    width = 0.84 / max(len(series), 1)
     for place, (name, heights, colour) in enumerate(series):
         where = np.arange(len(columns)) + (place - (len(series) - 1) / 2) * width
         bars = axis.bar(where, heights, width * 0.94, color=colour, label=name)

@@ -27,7 +27,12 @@ from effective_attention.reports.reductions import one_line, panels, shortened
 _MOST_PANELS = 2
 _MOST_LINES = 4  # of one exemplar
 _SIZE = 6.0  # points
-_LEFT, _LABEL, _TITLE, _LINE, _GAP, _SPACE = 0.1, 1.25, 0.26, 0.14, 0.06, 0.03  # inches
+_LEFT = 0.1
+_LABEL = 1.25
+_TITLE = 0.26
+_LINE = 0.14
+_GAP = 0.06
+_SPACE = 0.03  # inches
 _DARKEST = 0.6  # of a colour scale's range: black stays readable
 _LEAST = 0.03  # of the strongest: less is not worth a colour
 _SOFT = "#666666"
