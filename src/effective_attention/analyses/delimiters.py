@@ -89,9 +89,9 @@ class Delimiters(SplitAnalysis):
     def update(self, trace: Trace) -> None:
         found = torch.stack([of_kind(trace, name) for name in DELIMITERS], dim=1)  # (batch, delimiter, key)
         where = _places(found, trace.mask)
-        for row, layer in enumerate(trace.layers):
-            for column, attention in enumerate(ATTENTIONS):
-                self.total[column, row] += _read(layer.part(attention), *where).sum(dim=0)
+        for number, layer in enumerate(trace.layers):
+            for variant, attention in enumerate(ATTENTIONS):
+                self.total[variant, number] += _read(layer.part(attention), *where).sum(dim=0)
             self._widen_scale(layer.part("effective"), trace.mask)
         self.count += found.any(dim=-1).sum(dim=0)
 

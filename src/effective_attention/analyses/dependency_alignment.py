@@ -175,14 +175,14 @@ class DependencyAlignment(SplitAnalysis):
         names = [name if self.subtypes else name.split(":")[0] for name in context.split.relations]
         self.relations = sorted(set(names))
         self.numbers = torch.tensor([self.relations.index(name) for name in names], dtype=torch.long)
-        self.readings = self._readings()
-        self.add_sum("arcs", len(STATISTICS), len(self.readings), len(DIRECTIONS), len(self.relations))
+        self.sources = self._sources()
+        self.add_sum("arcs", len(STATISTICS), len(self.sources), len(DIRECTIONS), len(self.relations))
         self.add_sum("count", len(self.relations))
-        self.add_sum("between", len(self.readings))
-        self.add_sum("anywhere", len(self.readings))
+        self.add_sum("between", len(self.sources))
+        self.add_sum("anywhere", len(self.sources))
         return self
 
-    def _readings(self) -> list[tuple[str, int, int, str]]:
+    def _sources(self) -> list[tuple[str, int, int, str]]:
         """List the head that each row of the states is of; the last rows are of ``BASELINES``."""
         layers, heads = range(self.context.layers), range(self.context.heads)
         found = [(attention, layer, head, "") for attention in ATTENTIONS for layer in layers for head in heads]
@@ -195,14 +195,14 @@ class DependencyAlignment(SplitAnalysis):
         kinds = (
             relation[:, None] == torch.arange(len(self.relations), device=relation.device)
         ).double()  # (arc, relation)
-        for row, layer in enumerate(trace.layers):
+        for number, layer in enumerate(trace.layers):
             pairs = counted(trace, special_tokens=False, layer=layer)
-            for column, attention in enumerate(ATTENTIONS):
+            for variant, attention in enumerate(ATTENTIONS):
                 weights = word_attention(pair_weights(layer, attention, pairs, self.convention), words.member)
-                start = (column * self.context.layers + row) * self.context.heads
+                start = (variant * self.context.layers + number) * self.context.heads
                 self._add(start, weights, arcs, arc_statistics(weights, arcs), kinds)
         seen = word_attention(counted(trace, special_tokens=False)[:, None].double(), words.member)[:, 0] > 0
-        start = len(self.readings) - len(BASELINES)
+        start = len(self.sources) - len(BASELINES)
         self._add(start, fixed_rules(seen), arcs, fixed_rules_statistics(seen, arcs), kinds)
         self.count += kinds.sum(dim=0)
 
@@ -222,20 +222,20 @@ class DependencyAlignment(SplitAnalysis):
         by_arc = self._by_head(mean_over(total, count).movedim(1, 0), count, names)
         either = self._by_head(self.between / self.anywhere, self.count.sum(), {})
         either = either.assign(statistic="share", direction="either", relation="all")
-        table = pd.concat([either, by_arc], ignore_index=True).sort_values("reading", kind="stable", ignore_index=True)
+        table = pd.concat([either, by_arc], ignore_index=True).sort_values("source", kind="stable", ignore_index=True)
         return table.assign(convention=self.convention)[SCHEMA.names]
 
     def _by_head(self, values: Tensor, count: Tensor, names: Mapping[str, Sequence[str]]) -> pd.DataFrame:
         """Return the rows of all heads, each with what the fixed rules reach in the same place.
 
         Args:
-            values: A row for each of ``self.readings``, with one more axis for each of ``names``.
+            values: A row for each of ``self.sources``, with one more axis for each of ``names``.
             count: How many arcs are behind each value.
             names: The labels along each further axis.
         """
         heads = values[: -len(BASELINES)]
         rules = values[-len(BASELINES) :]
         reached = dict(zip(BASELINES, rules, strict=True))
-        table = tidy(heads, {"reading": range(len(heads)), **names}, **reached, count=count.long())
-        places = pd.DataFrame(self.readings[: len(heads)], columns=[*_HEADS, "rule"])
-        return table.join(places, on="reading")
+        table = tidy(heads, {"source": range(len(heads)), **names}, **reached, count=count.long())
+        places = pd.DataFrame(self.sources[: len(heads)], columns=[*_HEADS, "rule"])
+        return table.join(places, on="source")

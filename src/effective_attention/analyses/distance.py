@@ -91,12 +91,12 @@ class Distance(SplitAnalysis):
         return self
 
     def update(self, trace: Trace) -> None:
-        for row, layer in enumerate(trace.layers):
+        for number, layer in enumerate(trace.layers):
             pairs = counted(trace, special_tokens=self.special_tokens, layer=layer)
-            for column, attention in enumerate(ATTENTIONS):
-                self.sums[column, row] += distance_sums(pair_weights(layer, attention, pairs, self.convention))
-            self.even[row] += distance_sums(even_weights(pairs)[:, None])[0]
-            self.count[row] += pairs.sum()
+            for variant, attention in enumerate(ATTENTIONS):
+                self.sums[variant, number] += distance_sums(pair_weights(layer, attention, pairs, self.convention))
+            self.even[number] += distance_sums(even_weights(pairs)[:, None])[0]
+            self.count[number] += pairs.sum()
 
     def compute(self) -> pd.DataFrame:
         names = {"attention": ATTENTIONS, "layer": range(self.context.layers), "head": range(self.context.heads)}

@@ -113,12 +113,12 @@ class Entropy(SplitAnalysis):
         return self
 
     def update(self, trace: Trace) -> None:
-        for row, layer in enumerate(trace.layers):
+        for number, layer in enumerate(trace.layers):
             pairs = counted(trace, special_tokens=self.special_tokens, layer=layer)
-            for column, attention in enumerate(ATTENTIONS):
+            for variant, attention in enumerate(ATTENTIONS):
                 total, count = entropy_sums(pair_weights(layer, attention, pairs, self.convention), pairs.sum(dim=-1))
-                self.total[column, row] += total
-                self.count[column, row] += count
+                self.total[variant, number] += total
+                self.count[variant, number] += count
 
     def compute(self) -> pd.DataFrame:
         names = {

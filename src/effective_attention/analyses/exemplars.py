@@ -156,17 +156,17 @@ class Exemplars(SplitAnalysis):
 
     def update(self, trace: Trace) -> None:
         apart = distances(trace.mask.shape[1], trace.mask.device) >= self.least_distance
-        for row, number in enumerate(self.layers):
+        for place, number in enumerate(self.layers):
             layer = trace.layers[number]
             pairs = counted(trace, special_tokens=self.special_tokens, layer=layer) & apart
-            for column, attention in enumerate(ATTENTIONS):
+            for variant, attention in enumerate(ATTENTIONS):
                 found = self._candidates(trace, layer.part(attention)[:, self.heads], pairs)
-                for name, value in best(self._joined(found, column, row), self.top).items():
-                    getattr(self, name)[column, row] = value
+                for name, value in best(self._joined(found, variant, place), self.top).items():
+                    getattr(self, name)[variant, place] = value
 
-    def _joined(self, found: Mapping[str, Tensor], column: int, row: int) -> dict[str, Tensor]:
+    def _joined(self, found: Mapping[str, Tensor], variant: int, place: int) -> dict[str, Tensor]:
         """Join the exemplars so far and the candidates after them."""
-        return {name: torch.cat([getattr(self, name)[column, row], value], dim=1) for name, value in found.items()}
+        return {name: torch.cat([getattr(self, name)[variant, place], value], dim=1) for name, value in found.items()}
 
     def _candidates(self, trace: Trace, weights: Tensor, pairs: Tensor) -> dict[str, Tensor]:
         """Find each text's strongest pair, (head, batch), and its tokens, (head, batch, token); no padding counts."""

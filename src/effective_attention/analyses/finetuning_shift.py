@@ -69,10 +69,10 @@ class FinetuningShift(SplitAnalysis):
             raise ValueError(
                 "finetuning_shift needs the trace of the pretrained model beside that of the finetuned one"
             )
-        for row, (after, before) in enumerate(zip(trace.layers, trace.reference.layers, strict=True)):
-            for column, attention in enumerate(ATTENTIONS):
+        for number, (after, before) in enumerate(zip(trace.layers, trace.reference.layers, strict=True)):
+            for variant, attention in enumerate(ATTENTIONS):
                 pair = after.part(attention), before.part(attention)
-                self.total[column, row] += matrix_cosine(*pair, trace.mask).sum(dim=0)
+                self.total[variant, number] += matrix_cosine(*pair, trace.mask).sum(dim=0)
         self.count += len(trace.mask)
 
     def compute(self) -> pd.DataFrame:

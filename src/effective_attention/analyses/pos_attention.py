@@ -113,11 +113,11 @@ class PosAttention(SplitAnalysis):
 
     def update(self, trace: Trace) -> None:
         tags = token_tags(trace)
-        for row, layer in enumerate(trace.layers):
+        for number, layer in enumerate(trace.layers):
             pairs = counted(trace, special_tokens=self.special_tokens, layer=layer)
-            for column, attention in enumerate(ATTENTIONS):
-                self.total[column, row] += tag_sums(pair_weights(layer, attention, pairs, self.convention), tags)
-            self.even[row] += tag_sums(even_weights(pairs)[:, None], tags)[0]
+            for variant, attention in enumerate(ATTENTIONS):
+                self.total[variant, number] += tag_sums(pair_weights(layer, attention, pairs, self.convention), tags)
+            self.even[number] += tag_sums(even_weights(pairs)[:, None], tags)[0]
         tokens = counted_tokens(trace, special_tokens=self.special_tokens)
         self.count += (tags & tokens[:, :, None]).sum(dim=(0, 1))
 

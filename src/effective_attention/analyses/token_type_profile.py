@@ -89,10 +89,10 @@ class TokenTypeProfile(SplitAnalysis):
     def update(self, trace: Trace) -> None:
         types = self._types(trace)  # (batch, key, type)
         sources = torch.cat([trace.mask[:, None], types.mT], dim=1)  # (batch, source, query)
-        for row, layer in enumerate(trace.layers):
-            for column, attention in enumerate(ATTENTIONS):
-                self.total[column, row] += type_profile(layer.part(attention), types, sources).sum(dim=0)
-            self.even[row] += type_profile(_even(layer, trace.mask), types, sources).sum(dim=(0, 1))
+        for number, layer in enumerate(trace.layers):
+            for variant, attention in enumerate(ATTENTIONS):
+                self.total[variant, number] += type_profile(layer.part(attention), types, sources).sum(dim=0)
+            self.even[number] += type_profile(_even(layer, trace.mask), types, sources).sum(dim=(0, 1))
         self.count += sources.any(dim=-1).sum(dim=0)
 
     def _types(self, trace: Trace) -> Tensor:

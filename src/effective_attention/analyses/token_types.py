@@ -100,10 +100,10 @@ class TokenTypes(SplitAnalysis):
         if not bool(of_kind(trace, "cls").any(dim=-1).all()):
             raise UserError("analysis token_types: the model's tokenizer sets no [CLS] token; leave this analysis out")
         batch = torch.arange(len(cls), device=cls.device)
-        for row, layer in enumerate(self.layers):
-            for column, attention in enumerate(ATTENTIONS):
+        for number, layer in enumerate(self.layers):
+            for variant, attention in enumerate(ATTENTIONS):
                 weights = trace.layers[layer].part(attention)[batch, :, cls].double()
-                self.total[column, row] += weights_by_type(weights, types, trace.lengths).sum(dim=1)
+                self.total[variant, number] += weights_by_type(weights, types, trace.lengths).sum(dim=1)
         self.count += types.any(dim=-1).sum(dim=0)
 
     def _tokens(self, trace: Trace, name: str) -> Tensor:

@@ -119,16 +119,16 @@ class Variability(SplitAnalysis):
         size = min(self.there.shape[-1], trace.mask.shape[-1])
         tokens = counted_tokens(trace, special_tokens=self.special_tokens)
         self.there[slot, :size] = tokens[mine, :size].to(self.there.dtype)
-        for row, layer in enumerate(trace.layers):
-            for column, attention in enumerate(ATTENTIONS):
+        for number, layer in enumerate(trace.layers):
+            for variant, attention in enumerate(ATTENTIONS):
                 corner = layer.part(attention)[mine, :, :size, :size]
-                self.weights[slot, column, row, :, :size, :size] = corner.to(self.weights.dtype)
+                self.weights[slot, variant, number, :, :size, :size] = corner.to(self.weights.dtype)
 
     def compute(self) -> pd.DataFrame:
         there = self.there > 0
         found = [
-            [variability(self.weights[:, column, row], there) for row in range(self.context.layers)]
-            for column in range(len(ATTENTIONS))
+            [variability(self.weights[:, variant, number], there) for number in range(self.context.layers)]
+            for variant in range(len(ATTENTIONS))
         ]
         names = {"attention": ATTENTIONS, "layer": range(self.context.layers), "head": range(self.context.heads)}
         table = tidy(torch.stack([torch.stack(layers) for layers in found]), names)

@@ -68,7 +68,7 @@ class Measured(Generic[Result]):
 
 
 @dataclass(eq=False)
-class _Reading:
+class _Usage:
     """What a running computation has read so far, and the seconds that passed in making it."""
 
     needs: set[str] = field(default_factory=set)
@@ -90,7 +90,7 @@ class SharedWork:
         self.words = words
         self.settings = settings
         self._kept: dict[Piece, Measured[Any]] = {}
-        self._running: list[_Reading] = []
+        self._running: list[_Usage] = []
 
     @property
     def trace(self) -> Trace:
@@ -139,8 +139,8 @@ class SharedWork:
 
     def measured(self, compute: Callable[[], Result]) -> Measured[Result]:
         """Compute, and find out what it costs with all the shared work it reads."""
-        reading = _Reading()
-        self._running.append(reading)
+        usage = _Usage()
+        self._running.append(usage)
         try:
             start = self._now()
             result = compute()
@@ -149,7 +149,7 @@ class SharedWork:
             self._running.pop()
         if self._running:
             self._running[-1].elsewhere += spent
-        return Measured(result, spent - reading.elsewhere, frozenset(reading.needs), reading.shared)
+        return Measured(result, spent - usage.elsewhere, frozenset(usage.needs), usage.shared)
 
     def _now(self) -> float:
         device = self.trace.mask.device

@@ -81,3 +81,12 @@ def test_columns_must_be_there_and_in_order() -> None:
 def test_a_made_up_table_wants_to_know_its_axes() -> None:
     with pytest.raises(ValueError, match="axes must say which values layer take"):
         PLAIN.fake(np.random.default_rng(0), {})
+
+
+def test_a_row_that_no_block_allows() -> None:
+    table = BLOCKS.fake(np.random.default_rng(0), {"layer": range(2), "query": range(4)})
+    table.loc[table["quantity"] == "error", "query"] = 1
+    with pytest.raises(
+        SchemaError, match=r"has a row for \{'quantity': 'error', .*\}, which no block of its schema allows"
+    ):
+        BLOCKS.check(table, "some")

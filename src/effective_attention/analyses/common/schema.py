@@ -100,10 +100,26 @@ class Schema:
             raise SchemaError(f"the table of {analysis} must have the columns {self.names}, got {found}")
         for column in self.columns:
             _check_column(column, table[column.name], analysis)
+        strange = ~self._in_a_block(table)
+        if bool(strange.any()):
+            keys = {name: value for name, value in table.loc[strange, self.keys].iloc[0].items() if pd.notna(value)}
+            raise SchemaError(f"the table of {analysis} has a row for {keys}, which no block of its schema allows")
         twice = table.duplicated(self.keys) if self.keys else pd.Series(False, index=table.index)
         if bool(twice.any()):
             row = table.loc[twice, self.keys].iloc[0].to_dict()
             raise SchemaError(f"the table of {analysis} has two rows for {row}; its keys are {self.keys}")
+
+    def _in_a_block(self, table: pd.DataFrame) -> pd.Series:
+        """Tell which rows have what one of the blocks fixes, and no keys but that block's."""
+        allowed = pd.Series(not self.blocks, index=table.index)
+        for block in self.blocks:
+            mine = pd.Series(True, index=table.index)
+            for name, value in block.fixed.items():
+                mine &= table[name].isin([value] if isinstance(value, str) else list(value))
+            for name in set(self.keys) - set(block.keys) - set(block.fixed):
+                mine &= table[name].isna()
+            allowed |= mine
+        return allowed
 
     def fake(self, random: np.random.Generator, axes: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
         """Make up a table that keeps the contract, for tests and examples.
@@ -114,7 +130,7 @@ class Schema:
         """
         blocks = self.blocks or (Block(keys=tuple(self.keys)),)
         parts = [self._fake_block(block, random, axes) for block in blocks]
-        return pd.concat(parts, ignore_index=True)
+        return pd.concat(parts, ignore_index=True).infer_objects()  # text as pandas reads it from a file
 
     def _fake_block(self, block: Block, random: np.random.Generator, axes: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
         by_name = {column.name: column for column in self.columns}

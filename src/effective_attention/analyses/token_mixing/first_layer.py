@@ -85,7 +85,7 @@ class _Replacement:
 
 
 @dataclass(eq=False)
-class _Reading:
+class _Handover:
     """A module that was handed ``value``, and how many attentions there had been when it began and when it was done."""
 
     entrance: _Entrance
@@ -97,18 +97,20 @@ class _Reading:
 @torch.no_grad()
 def _find_entrance(base: PreTrainedModel, inputs: Mapping[str, Tensor], calls: list[Call]) -> tuple[_Entrance, Tensor]:
     """Run once and see who is handed ``x`` before the first attention and done after it; the first is the outermost."""
-    open_readings: list[list[_Reading]] = []
-    readings: list[_Reading] = []
+    open_handovers: list[list[_Handover]] = []
+    handovers: list[_Handover] = []
 
     def enter(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         given: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
-        found = [_Reading(_Entrance(module, at), value, len(calls)) for at, value in given if isinstance(value, Tensor)]
-        readings.extend(found)
-        open_readings.append(found)
+        found = [
+            _Handover(_Entrance(module, at), value, len(calls)) for at, value in given if isinstance(value, Tensor)
+        ]
+        handovers.extend(found)
+        open_handovers.append(found)
 
     def leave(_module: nn.Module, _args: Any, _output: Any) -> None:
-        for reading in open_readings.pop():
-            reading.end = len(calls)
+        for handover in open_handovers.pop():
+            handover.end = len(calls)
 
     hooks = [module.register_forward_pre_hook(enter, with_kwargs=True) for module in base.modules()]
     hooks += [module.register_forward_hook(leave) for module in base.modules()]
@@ -117,9 +119,9 @@ def _find_entrance(base: PreTrainedModel, inputs: Mapping[str, Tensor], calls: l
     finally:
         for hook in hooks:
             hook.remove()
-    for reading in readings:
-        if reading.begin == 0 < reading.end and _same(reading.value, start):
-            return reading.entrance, start.clone()
+    for handover in handovers:
+        if handover.begin == 0 < handover.end and _same(handover.value, start):
+            return handover.entrance, start.clone()
     raise ValueError(
         f"where {type(base).__name__}'s first layer reads its input cannot be found, so that nothing can be attributed "
         f"to it; choose another model (BERT, RoBERTa, DistilBERT, ELECTRA, GPT-2, Llama ...)"
