@@ -50,6 +50,19 @@ def test_attention_functions_are_known_by_name_after_the_import(first: str) -> N
     assert run(first + MODEL) == "True"
 
 
+def test_every_attention_that_a_model_can_run_with_has_a_name() -> None:
+    from effective_attention.attention.variants import TESTED
+    from effective_attention.registration import NAMES
+
+    assert NAMES == tuple(f"{name}_attention" for name in TESTED)
+
+
+@pytest.mark.parametrize("module", ["attention.hook", "attention.trace", "attention.variants", "explorer.sides"])
+def test_any_module_can_be_imported_first(module: str) -> None:
+    """Transformers is loaded in the midst of it, and our registration with it."""
+    assert run(f"import effective_attention.{module}; print('fine')") == "fine"
+
+
 def test_old_names_that_others_rely_on() -> None:
     from effective_attention.analyses.flow import attention_flow
     from effective_attention.analyses.rollout import attention_rollout

@@ -18,7 +18,11 @@ def model():
     config = hf.BertConfig(
         vocab_size=30, hidden_size=16, num_hidden_layers=3, num_attention_heads=2, intermediate_size=16
     )
-    return hf.BertForSequenceClassification(config).eval()
+    built = hf.BertForSequenceClassification(config).eval()
+    with torch.no_grad():  # the usual 0.02 makes a model that hardly looks at its input
+        for parameter in built.parameters():
+            parameter.mul_(8 if parameter.ndim > 1 else 1)
+    return built
 
 
 IDS = torch.arange(1, 9)[None]
@@ -91,7 +95,7 @@ def test_other_weights_in_one_layer_change_the_answer_and_the_same_weights_do_no
     other = logits_with(
         model, {"input_ids": IDS}, lambda call, weights: weights.flip(-1) if call.number == 1 else weights
     )
-    assert (other - same).abs().max() > 1e-6
+    assert (other - same).abs().max() > 1e-3
 
 
 def test_one_record_for_each_attention():

@@ -159,8 +159,16 @@ def _as_transformers_wants_it(function: Function) -> Callable[..., AttentionOutp
     return attention
 
 
-for _record in _RECORDS:
-    if _record.function is not None:
-        _name = f"{_record.name}_attention"
-        AttentionInterface.register(_name, _as_transformers_wants_it(_record.function))
-        AttentionMaskInterface.register(_name, eager_mask)
+def registered_function(name: str) -> Callable[..., AttentionOutput]:
+    """Return the attention function that transformers knows by this name, such as ``effective_attention``."""
+    return _FUNCTIONS[name]
+
+
+_FUNCTIONS = {
+    f"{record.name}_attention": _as_transformers_wants_it(record.function)
+    for record in _RECORDS
+    if record.function is not None
+}
+for _name, _function in _FUNCTIONS.items():
+    AttentionInterface.register(_name, _function)
+    AttentionMaskInterface.register(_name, eager_mask)
