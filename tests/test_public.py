@@ -54,7 +54,7 @@ def test_every_attention_that_a_model_can_run_with_has_a_name() -> None:
     from effective_attention.attention.variants import TESTED
     from effective_attention.registration import NAMES
 
-    assert NAMES == tuple(f"{name}_attention" for name in TESTED)
+    assert tuple(f"{name}_attention" for name in TESTED) == NAMES
 
 
 @pytest.mark.parametrize("module", ["attention.hook", "attention.trace", "attention.variants", "explorer.sides"])
