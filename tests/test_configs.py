@@ -143,11 +143,13 @@ def test_attentions(name: str, kinds: list[str]) -> None:
 
 @pytest.mark.parametrize("name", [name for group, name in CHOICES if group == "analysis"])
 def test_analyses(name: str) -> None:
-    from effective_attention.analyses.common.base import Analysis
+    from effective_attention.analyses import Analysis
 
-    made = instantiate(load("evaluate", f"analysis={name}").analysis)
+    sentence = ["text='It is [MASK].'", "candidates=[his,her]", "referents=[It]"] if name == "pronouns" else []
+    made = instantiate(load("evaluate", f"analysis={name}", *sentence).analysis)
     assert name in (*made, "none", "paper", "identifiability", "structure", "all")
-    assert all(issubclass(factory.func, Analysis) for factory in made.values())
+    assert all(isinstance(analysis, Analysis) for analysis in made.values())
+    assert [analysis.analysis_name() for analysis in made.values()] == list(made)
     assert (len(made) == 0) == (name == "none")
 
 

@@ -68,11 +68,13 @@ def test_three_nodes_by_hand():
 def test_raw_rollout_and_flow_of_the_chosen_row(subject, context, convention):
     inputs = context.tokenizer("The key to the old cabinets of my aunt is here.", return_tensors="pt")
     own = dataclasses.replace(context, text=UserText(("a text",), trace(subject.model, inputs)))
-    assert int(own.text.layers[0].exact.rank.max()) < int(own.text.lengths)  # so that effective attention is another
+    assert int(own.text.trace.layers[0].exact.rank.max()) < int(
+        own.text.trace.lengths
+    )  # so that effective attention is another
     table = AttentionGraph(row=2, residual=0.3, convention=convention).setup(own).compute()
     assert set(table["convention"]) == {convention}
     for part in ("standard", "effective"):
-        graph = naive_graph(own.text, part, convention)
+        graph = naive_graph(own.text.trace, part, convention)
         np.testing.assert_allclose(cells(table, part, "raw"), graph, atol=2e-6)
         mixed = with_residual(graph, 0.3)
         expected = np.stack([walks(mixed, layer, 2) for layer in range(2)])

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from effective_attention.errors import UserError
-from effective_attention.run.analysing import Inquiry
+from effective_attention.run.analysing import PlannedAnalyses
 from effective_attention.run.experiment import evaluate, train
 from effective_attention.run.setup import prepare
 
@@ -97,9 +97,9 @@ def test_gold_words_reach_the_analyses_whatever_the_tagger(compose: Compose, opt
     no_such = ["analysis=token_types", "tagger=spacy", "tagger.name=no_such_pipeline"]
     cfg = compose("evaluate", *options, *no_such, "data.limit_eval=${limit}", "limit=2")
     run = prepare(cfg, None)
-    inquiry = Inquiry.prepare(cfg, run)
-    annotated = inquiry.annotated
-    assert inquiry.tagger is None
+    planned = PlannedAnalyses.plan(cfg, run)
+    annotated = planned.annotated
+    assert planned.tagger is None
     assert [annotated.relations[number] for number in annotated.relation[annotated.span(0)][1:-1]] == [
         "det", "nsubj", "root", "case", "det", "obl", "punct",
     ]  # fmt: skip
@@ -111,14 +111,14 @@ def test_the_taggers_name_is_a_fact_where_it_is_asked(compose: Compose) -> None:
     cfg = compose("evaluate", "analysis=token_types", "data.limit_eval=2")
     run = prepare(cfg, None)
     assert "run/words" not in run.facts
-    Inquiry.prepare(cfg, run)
+    PlannedAnalyses.plan(cfg, run)
     assert run.facts["run/words"] == "embedded"
 
 
 def test_what_needs_labels_is_left_out(compose: Compose, options: list[str], caplog: Any) -> None:
     for overrides, kept in ((options, ["delimiters"]), ([], ["head_ablation", "delimiters"])):
         cfg = compose("evaluate", *overrides, "analysis=[head_ablation,delimiters]")
-        assert list(Inquiry.prepare(cfg, prepare(cfg, None)).factories) == kept
+        assert list(PlannedAnalyses.plan(cfg, prepare(cfg, None)).chosen) == kept
     assert [record.message for record in caplog.records] == ["left out, because the task has no labels: head_ablation"]
 
 

@@ -80,17 +80,17 @@ def offline(composer, trained, tmp_path_factory):
         log_metrics = loggers.ForgivingWandbLogger.log_metrics
         log_results = loggers.ForgivingWandbLogger.log_results
 
-        def metrics(self, values, step=None):
-            kept.metrics |= values
-            log_metrics(self, values, step)
+        def note_metrics(self, metrics, step=None):
+            kept.metrics |= metrics
+            log_metrics(self, metrics, step)
 
-        def results(self, found):
-            kept.figures += list(found.figures)
-            log_results(self, found)
+        def note_results(self, results):
+            kept.figures += list(results.figures)
+            log_results(self, results)
             assert not self.broken
 
-        patch.setattr(loggers.ForgivingWandbLogger, "log_metrics", metrics)
-        patch.setattr(loggers.ForgivingWandbLogger, "log_results", results)
+        patch.setattr(loggers.ForgivingWandbLogger, "log_metrics", note_metrics)
+        patch.setattr(loggers.ForgivingWandbLogger, "log_results", note_results)
         evaluate(composer("evaluate", folder, *options))
     assert kept.figures
     return kept

@@ -11,12 +11,12 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
 from effective_attention import __version__
-from effective_attention.attention.trace import Part
+from effective_attention.attention.variants import PARTS
 from effective_attention.explorer.modules import link
 from effective_attention.explorer.packing import ALPHABET, pack, whole_numbers
 from effective_attention.explorer.sides import Array, Side
@@ -45,7 +45,7 @@ def build_page(sides: Sequence[Side], *, title: str) -> str:
         "alphabet": ALPHABET,
         "decimals": decimals,
         "neuron_decimals": NEURON_DECIMALS,
-        "attentions": [*get_args(Part), "difference"],
+        "attentions": [*PARTS, "difference"],
         "same_tokens": len(sides) == 2 and _comparable(*sides),
         "sides": [_described(side, _packed(side, decimals, blocks)) for side in sides],
     }

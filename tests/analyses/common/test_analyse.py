@@ -134,7 +134,7 @@ model = TinyEncoder().classifier(2)
 names = ["distance", "pos_attention", "head_ablation", "heatmap"]
 tables = analyse(model, tokenizer, ["A cat sat.", "It purred."], names, labels=[0, 1], progress=False)
 assert list(tables) == names
-heavy = {"hydra", "omegaconf", "pytorch_lightning", "lightning", "wandb", "matplotlib"}
+heavy = {"hydra", "omegaconf", "pytorch_lightning", "lightning", "wandb"}
 print(sorted(heavy & {name.split(".")[0] for name in sys.modules}))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
