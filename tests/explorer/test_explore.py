@@ -7,7 +7,7 @@ import logging
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +17,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from effective_attention import explore
-from effective_attention.attention.trace import Part, trace
+from effective_attention.attention.trace import trace
+from effective_attention.attention.variants import PARTS
 from effective_attention.explorer.modules import load
 from effective_attention.explorer.page import TEMPLATES, build_page, decimals_for
 from effective_attention.explorer.sides import prediction_of, readable, side_of
@@ -182,7 +183,7 @@ def test_every_script_is_in_the_page_and_the_last_one_starts_it(bert: Any, token
 
 
 def test_the_page_offers_the_attentions_that_python_knows(bert: Any, tokenizer: Any) -> None:
-    assert header_of(explore(bert, tokenizer, TEXT).html)["attentions"] == [*get_args(Part), "difference"]
+    assert header_of(explore(bert, tokenizer, TEXT).html)["attentions"] == [*PARTS, "difference"]
 
 
 def test_save_and_show(bert: Any, tokenizer: Any, tmp_path: Path) -> None:

@@ -244,7 +244,8 @@ def test_numba_is_imported_only_where_it_is_needed() -> None:
     code = """
 import json, sys
 import torch
-import effective_attention.analyses.flow, effective_attention.attributions.attribute, effective_attention.explorer.explore
+import effective_attention.analyses.flow, effective_attention.attributions.attribute
+import effective_attention.explorer.explore
 from effective_attention.graphs.flow import attention_flow
 from effective_attention.graphs.rollout import attention_rollout
 graph = torch.full((1, 2, 2), 0.5)
