@@ -22,6 +22,7 @@ from effective_attention.analyses import (
     timing,
     token_types,
 )
+from helpers.fakes import with_facts
 
 TOKENS = ("[CLS]", "new", "anti", "##biotics", "cost", "$5", "[SEP]", "<script>alert(1)</script>", "[SEP]")
 _METRICS = {"stsb": "pearson"}
@@ -52,13 +53,6 @@ def fake_tables_a(
         tables[name] = with_facts(table, facts)
         schema.check(tables[name], name)
     return tables
-
-
-def with_facts(table: pd.DataFrame, facts: Mapping[str, Any]) -> pd.DataFrame:
-    """Put the facts of a run in front of every row; those the table has itself are kept."""
-    facts = {**facts, "reading": "exact"}
-    front = {name: table.get(name, value) for name, value in facts.items()}
-    return pd.concat([pd.DataFrame(front, index=table.index), table.drop(columns=list(facts), errors="ignore")], axis=1)
 
 
 def fake_timing(random: np.random.Generator) -> pd.DataFrame:

@@ -11,7 +11,8 @@ import pandas as pd
 
 from effective_attention.analyses.common.schema import Block, Schema
 from effective_attention.analyses.token_mixing.analysis import SCHEMA as MIXING
-from helpers.schema_tables import axes_of, random_for, schema_of, signed
+from helpers.fakes import with_facts
+from helpers.schema_tables import axes_of, random_for, schema_of
 
 EVEN = {
     "NOUN": 0.19, "PUNCT": 0.12, "VERB": 0.11, "PRON": 0.09, "ADP": 0.09, "DET": 0.08, "PROPN": 0.08, "ADJ": 0.07,
@@ -34,7 +35,7 @@ Rows = list[dict[str, Any]]
 
 def fake_tables_c(front: dict[str, Any], task: str, *, seed: int, layers: int, heads: int) -> dict[str, pd.DataFrame]:
     """Return all five tables, with the columns in front."""
-    return {name: signed(body, front) for name, body in _bodies(task, seed, layers, heads).items()}
+    return {name: with_facts(body, front) for name, body in _bodies(task, seed, layers, heads).items()}
 
 
 @cache

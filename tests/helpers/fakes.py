@@ -17,7 +17,7 @@ FRONT: dict[str, Any] = {
 }
 
 
-def signed(body: pd.DataFrame, front: Mapping[str, Any] = FRONT) -> pd.DataFrame:
+def with_facts(body: pd.DataFrame, front: Mapping[str, Any] = FRONT) -> pd.DataFrame:
     """Add the columns in front as a command does; those the table has itself are kept."""
     columns = pd.DataFrame({"reading": "exact", **front}, index=body.index)
     own = [name for name in columns if name in body]

@@ -11,6 +11,7 @@ import pandas as pd
 
 from effective_attention.analyses.common.schema import Schema
 from effective_attention.reports.chapters import CHAPTERS
+from helpers.fakes import with_facts
 
 FRONT = {"task": "mrpc", "model": "m", "data": "local", "split": "validation", "checkpoint": "", "examples": 408}
 
@@ -33,13 +34,6 @@ def random_for(analysis: str, task: str, seed: int) -> np.random.Generator:
     return np.random.default_rng([seed, *task.encode(), *analysis.encode()])
 
 
-def signed(body: pd.DataFrame, front: dict[str, Any]) -> pd.DataFrame:
-    """Put the columns in front, as a command does: what an analysis says of itself counts."""
-    columns = pd.DataFrame({"reading": "exact", **front}, index=body.index)
-    own = [name for name in columns if name in body]
-    return pd.concat([columns.assign(**body[own]), body.drop(columns=own)], axis=1)
-
-
 def plain_tables(
     without: Collection[str], front: dict[str, Any], seed: int, layers: int, heads: int
 ) -> dict[str, pd.DataFrame]:
@@ -51,5 +45,5 @@ def plain_tables(
         if "examples" in body:
             body["examples"] = front["examples"]
         schema.check(body, name)
-        found[name] = signed(body, front)
+        found[name] = with_facts(body, front)
     return found

@@ -11,7 +11,7 @@ import pytest
 from helpers.fake_a import fake_tables_a
 from helpers.fake_b import fake_b
 from helpers.fake_c import fake_tables_c
-from helpers.fakes import FRONT, signed
+from helpers.fakes import FRONT, with_facts
 from helpers.schema_tables import plain_tables
 
 PAPER_TASKS = ("rte", "mrpc", "qnli", "sst2", "stsb")
@@ -23,7 +23,7 @@ def fake_tables(task: str = "mrpc", *, layers: int = 2, heads: int = 3, seed: in
     first = {**FRONT, "task": task, "checkpoint": f"runs/{task}", **front}
     made = {
         **fake_tables_a(first, task, seed=seed, layers=layers, heads=heads),
-        **{name: signed(body, first) for name, body in fake_b(task, seed, layers, heads).items()},
+        **{name: with_facts(body, first) for name, body in fake_b(task, seed, layers, heads).items()},
         **fake_tables_c(first, task, seed=seed, layers=layers, heads=heads),
     }
     return made | plain_tables(made, first, seed, layers, heads)

@@ -18,7 +18,7 @@ from effective_attention.reports.drawing.style import style
 from effective_attention.reports.grid import NONE
 from effective_attention.reports.sections import measured
 from helpers.fake_b import alternative_attention
-from helpers.fakes import signed
+from helpers.fakes import with_facts
 from helpers.figures import FIGURES, Make, assert_runs_are_named, can_draw, cells, line_of, meshes, named, plots
 
 
@@ -59,7 +59,7 @@ def test_own_map_other_map_difference_and_distances(make_tables: Make) -> None:
 
 
 def test_no_freedom_is_said_and_blank() -> None:
-    table = signed(alternative_attention(np.random.default_rng(0), 1, 2, free=False))
+    table = with_facts(alternative_attention(np.random.default_rng(0), 1, 2, free=False))
     figure = FIGURES["alternative_attention"](table)
     assert "no other map has this output" in plots(figure)[3].get_title()
     assert meshes(figure)[2].get_clim() == (-1, 1)
@@ -67,7 +67,7 @@ def test_no_freedom_is_said_and_blank() -> None:
 
 @pytest.mark.parametrize(("size", "every"), [(25, 1), (90, 3)])
 def test_long_texts_name_as_many_tokens_as_there_is_room_for(size: int, every: int) -> None:
-    table = signed(alternative_attention(np.random.default_rng(0), 1, 2, tokens=named(size)))
+    table = with_facts(alternative_attention(np.random.default_rng(0), 1, 2, tokens=named(size)))
     figure = FIGURES["alternative_attention"](table)
     with style():
         canvas = FigureCanvasAgg(figure)

@@ -17,14 +17,14 @@ from effective_attention.reports.drawing.files import figure_bytes
 from effective_attention.reports.drawing.style import COLOURS, style
 from effective_attention.reports.sections import measured
 from helpers.fake_b import attention_graph
-from helpers.fakes import signed
+from helpers.fakes import with_facts
 from helpers.figures import FIGURES, Make, cells, meshes, plots
 
 
 def graph_table(size: int, layers: int = 2, chosen: int = 0) -> pd.DataFrame:
     """A graph of a text with ``size`` tokens."""
     tokens = tuple(f"token{place}" for place in range(size))
-    return signed(attention_graph(np.random.default_rng(0), layers, tokens=tokens, chosen=chosen))
+    return with_facts(attention_graph(np.random.default_rng(0), layers, tokens=tokens, chosen=chosen))
 
 
 def edges_of(axes: Any) -> LineCollection:

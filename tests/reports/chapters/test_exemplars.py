@@ -20,8 +20,9 @@ from effective_attention.reports.chapters.exemplars.texts import highlights, pie
 from effective_attention.reports.report import write_report
 from effective_attention.reports.runs import RunResults
 from helpers.fake_c import TEXT, exemplars
+from helpers.fakes import with_facts
 from helpers.figures import FIGURES, Make, can_draw, plots
-from helpers.schema_tables import FRONT, axes_of, signed
+from helpers.schema_tables import FRONT, axes_of
 
 
 def test_pieces_are_glued_whatever_the_vocabulary() -> None:
@@ -48,7 +49,7 @@ def boxes(figure: Figure) -> list[Rectangle]:
 
 def test_the_query_is_boxed_and_the_key_is_darkest() -> None:
     body = exemplars(np.random.default_rng(0), axes_of(1, 1), top=1)
-    figure = FIGURES["exemplars"](signed(body, FRONT))
+    figure = FIGURES["exemplars"](with_facts(body, FRONT))
     (exemplar,) = exemplar_texts(body[body["attention"] == "standard"])
     words = [text for text in plots(figure)[0].texts if text.get_text() in {word.text for word in exemplar.words}]
     framed = [box for box in boxes(figure) if to_hex(box.get_edgecolor(), keep_alpha=True) == "#000000ff"]
@@ -72,7 +73,7 @@ def test_weights_below_zero_are_orange_and_special_tokens_do_not_set_the_scale()
          "special": token == "[CLS]"}
         for place, (token, value) in enumerate([("[CLS]", 0.9), ("a", 0.0), ("b", 0.4), ("c", -0.2)])
     ]  # fmt: skip
-    table = signed(pd.DataFrame(rows), FRONT)
+    table = with_facts(pd.DataFrame(rows), FRONT)
     (exemplar,) = exemplar_texts(table)
     assert [word.strength for word in exemplar.words] == [1.0, 0.0, 1.0, -0.5]
     red, _, blue, _ = boxes(FIGURES["exemplars_effective"](table))[-1].get_facecolor()
@@ -84,7 +85,7 @@ def test_weights_below_zero_are_orange_and_special_tokens_do_not_set_the_scale()
 def test_long_texts_keep_the_lines_that_matter_and_stay_within_the_figure() -> None:
     tokens = tuple(f"w{place}" + "x" * (place % 40) for place in range(200))
     body = exemplars(np.random.default_rng(1), axes_of(2, 1), tokens=tokens, top=1)
-    figure = FIGURES["exemplars"](signed(body, FRONT))
+    figure = FIGURES["exemplars"](with_facts(body, FRONT))
     axes = plots(figure)[0]
     said = [text.get_text() for text in axes.texts]
     assert "…" in said

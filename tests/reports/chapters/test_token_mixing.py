@@ -17,6 +17,7 @@ from effective_attention.reports.drawing.style import style
 from effective_attention.reports.grid import NONE
 from effective_attention.reports.papers.brunner2020 import BRUNNER_NOT_LARGEST, BRUNNER_OWN
 from helpers.fake_c import token_mixing
+from helpers.fakes import with_facts
 from helpers.figures import (
     FIGURES,
     Make,
@@ -31,13 +32,13 @@ from helpers.figures import (
     said_of_runs,
     stacked,
 )
-from helpers.schema_tables import FRONT, axes_of, schema_of, signed
+from helpers.schema_tables import FRONT, axes_of, schema_of
 
 
 def made_up(layers: int, **options: Any) -> pd.DataFrame:
     body = token_mixing(np.random.default_rng(0), axes_of(layers, 1), **options)
     schema_of("token_mixing").check(body, "token_mixing")
-    return signed(body, FRONT)
+    return with_facts(body, FRONT)
 
 
 def test_two_runs_are_drawn_apart(make_tables: Make) -> None:
