@@ -13,6 +13,7 @@ rounds' ratios; absolute times are the machine's.
 from __future__ import annotations
 
 import argparse
+import copy
 import resource
 import statistics
 import subprocess
@@ -72,9 +73,10 @@ class _Repeated:
         )
 
 
-def streaming(factories: Any, context: Any, *, with_reference: bool) -> list[Any]:
-    built = [make(context) for name, make in factories.items() if name not in LEFT_OUT]
-    return [one for one in built if one.streams and (with_reference or not one.needs_reference)]
+def streaming(analyses: Any, context: Any, *, with_reference: bool) -> list[Any]:
+    chosen = [copy.deepcopy(analysis) for name, analysis in analyses.items() if name not in LEFT_OUT]
+    wanted = [one.setup(context) for one in chosen if with_reference or not one.needs_reference]
+    return [one for one in wanted if any(one.wants([index]) for index in range(context.examples))]
 
 
 # --- time ---
@@ -88,11 +90,11 @@ def plain(models: list[Any], subject: Subject, batch: list[int]) -> None:
             model(**given, output_attentions=True)
 
 
-def measure(subject: Subject, factories: Any, rounds: int, *, with_reference: bool) -> list[float]:
+def measure(subject: Subject, chosen: Any, rounds: int, *, with_reference: bool) -> list[float]:
     context = subject.context()
     ratios = []
     for _ in track(range(rounds + 1), description="with the pretrained model" if with_reference else "one model"):
-        analyses = streaming(factories, context, with_reference=with_reference)
+        analyses = streaming(chosen, context, with_reference=with_reference)
         models = [subject.model, subject.reference] if with_reference else [subject.model]
         spent = [0.0, 0.0]
         for number, batch in enumerate(subject.batches()):
@@ -112,7 +114,7 @@ def measure(subject: Subject, factories: Any, rounds: int, *, with_reference: bo
 
 def look(subject: Subject, analyses: list[Any], batch: list[int]) -> None:
     seen = subject.trace(batch)
-    for analysis in analyses:
+    for analysis in (analysis for analysis in analyses if analysis.wants(batch)):
         analysis.update(seen)
 
 
@@ -126,8 +128,8 @@ def peak(glue: Path, limit: int, copies: int) -> int:
 
 
 def one_pass(glue: Path, limit: int, copies: int) -> None:
-    subject, factories = set_up(glue, limit * copies, copies)
-    analyses = streaming(factories, subject.context(), with_reference=True)
+    subject, chosen = set_up(glue, limit * copies, copies)
+    analyses = streaming(chosen, subject.context(), with_reference=True)
     for batch in subject.batches():
         look(subject, analyses, batch)
     print(len(subject.split), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
@@ -152,11 +154,11 @@ def main() -> None:
             f"{large / small - 1:+.1%}"
         )
         return None
-    subject, factories = set_up(options.glue, options.limit)
+    subject, chosen = set_up(options.glue, options.limit)
     print(f"PyTorch {torch.__version__}, {torch.get_num_threads()} threads, {len(subject.split)} examples")
     print("\n| pass | time / plain evaluation | quartiles |\n|---|---|---|")
     for name, with_reference in (("one model", False), ("pretrained model beside", True)):
-        ratios = measure(subject, factories, options.rounds, with_reference=with_reference)
+        ratios = measure(subject, chosen, options.rounds, with_reference=with_reference)
         low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else ratios * 3
         print(f"| {name} | {middle:.3f} | {low:.3f} to {high:.3f} |")
     return None

@@ -1,6 +1,6 @@
 """What ``kernels/vectors.py`` offers, in plain numba: eight numbers are a tuple, and nothing of numba's inside is used.
 
-A stand-in with the same names and arguments, for ``benchmarks/kernels.py`` to measure what the vector type gains.
+A stand-in with the same names and arguments: ``benchmarks/compiled_loops.py`` measures what the vector type gains.
 """
 
 from __future__ import annotations

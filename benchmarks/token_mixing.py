@@ -40,7 +40,7 @@ from rich.progress import track
 from torch import Tensor
 
 from effective_attention.analyses.common.subject import Subject
-from effective_attention.analyses.token_mixing import DIRECTIONS
+from effective_attention.analyses.token_mixing.analysis import DIRECTIONS
 from effective_attention.analyses.token_mixing.first_layer import Hidden, from_first_layer
 from effective_attention.analyses.token_mixing.jacobian import (
     contributions,

@@ -21,10 +21,10 @@ _HOME = "transformers.modeling_utils"  # of the interface with which attention f
 
 def register_attention() -> None:
     """Register now if transformers is loaded, else as soon as it is."""
-    if _HOME in sys.modules:
-        _register(sys.modules[_HOME])
-    else:
+    if _HOME not in sys.modules:
         wrapt.register_post_import_hook(_register, _HOME)
+    elif hasattr(sys.modules[_HOME], "AttentionInterface"):  # else it is just being loaded, and is left alone
+        _register(sys.modules[_HOME])
 
 
 def _register(modeling: ModuleType) -> None:

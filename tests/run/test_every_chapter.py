@@ -53,13 +53,20 @@ def test_from_the_table_to_the_page(chapter: Any, folders: dict[str, Path]) -> N
 
 @pytest.mark.parametrize(
     ("analysis", "examples"),
-    [("delimiters", "16"), ("head_ablation", "16"), ("faithfulness", "3"), ("heatmap", "1"), ("attention_graph", "1")],
+    [
+        ("delimiters", "validation examples (MRPC 16)"),
+        ("head_ablation", "validation examples (MRPC 16)"),
+        ("faithfulness", "validation examples (MRPC 3)"),
+        ("heatmap", "one validation example (MRPC)"),
+        ("attention_graph", "one validation example (MRPC)"),
+        ("explorer", "one validation example (MRPC)"),
+    ],
 )
 def test_a_chapter_says_on_how_many_examples_it_was_measured(
     folders: dict[str, Path], analysis: str, examples: str
 ) -> None:
     table = pd.read_parquet(folders[analysis] / "tables" / f"{analysis}.parquet")
-    assert f"(MRPC {examples})" in measured(table)
+    assert measured(table).startswith(f"Measured on {examples}, tiny (finetuned)")
 
 
 def test_csv_files_are_what_parquet_files_are_if_read_as_the_docs_say(folders: dict[str, Path]) -> None:

@@ -28,6 +28,7 @@ from effective_attention.processes import gather
 PRETRAINED = "pretrained"
 SCHEMA = Schema(
     (
+        Column("examples", "always 1: one example of the split, or the user's text", "whole", low=1, high=1),
         Column("side", "0, or 1 for what it is compared with", "whole", low=0, high=1, key=True),
         Column("name", "what the side is called; empty where there is one", "name", missing=True),
         Column("model", "whose attention is shown", "name"),
@@ -42,7 +43,7 @@ SCHEMA = Schema(
 
 
 class ExplorerPage(TextAnalysis):
-    """Table: side, name, model, checkpoint, layers, heads, tokens, label, value (its probability, or the score).
+    """One text, every layer and head, as an interactive page; ``SCHEMA`` describes the table.
 
     Args:
         example: Which example of the split, counted from 0; not read where the user wrote a text.
@@ -96,6 +97,7 @@ class ExplorerPage(TextAnalysis):
         self.sides = self._make_sides(trace)
         rows = [
             {
+                "examples": 1,
                 "side": number,
                 "name": side.name,
                 "model": side.model,

@@ -24,7 +24,7 @@ from effective_attention.kernels import cholesky_reference
 
 log = logging.getLogger(__name__)
 
-# What it costs is measured by benchmarks/kernels.py; the versions are those of pyproject.toml.
+# What it costs is measured by benchmarks/compiled_loops.py; the versions are those of pyproject.toml.
 _WARNING = (
     "the compiled loops cannot be used here (%s: %s). Plain PyTorch and SciPy take over: results are the same, but on "
     "the CPU the factorisations behind effective attention take 3 to 5 times as long, and attention flow, if it is hit "

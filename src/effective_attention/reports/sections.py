@@ -139,12 +139,14 @@ def measured(table: DataFrame) -> str:
         return _of_a_text(table)
     found = panels(table)
     splits = " and ".join(map(str, table["split"].unique()))
-    counts = ", ".join(_count(panel, "examples") for panel in found)
-    examples = "example" if table["examples"].max() == 1 else "examples"
+    if table["examples"].max() == 1:
+        examples = f"one {splits} example ({', '.join(one_line(panel.title) for panel in found)})"
+    else:
+        examples = f"{splits} examples ({', '.join(_count(panel, 'examples') for panel in found)})"
     states = ["pretrained" if empty else "finetuned" for empty in (table["checkpoint"].fillna("") == "").unique()]
     models = f"{' and '.join(map(str, table['model'].unique()))} ({' and '.join(states)})"
     data = " and ".join(_DATA.get(str(name), str(name)) for name in table["data"].unique())
-    return f"Measured on {splits} {examples} ({counts}), {models}, data from {data}{_reading(table, found)}."
+    return f"Measured on {examples}, {models}, data from {data}{_reading(table, found)}."
 
 
 def _of_a_text(table: DataFrame) -> str:

@@ -33,7 +33,7 @@ def test_two_runs_are_drawn_apart(make_tables: Make) -> None:
 
 def test_one_text_was_read(make_tables: Make) -> None:
     table = make_tables()["alternative_attention"]
-    assert measured(table).startswith("Measured on validation example (MRPC 1), minilm")
+    assert measured(table).startswith("Measured on one validation example (MRPC), minilm")
 
 
 def test_own_map_other_map_difference_and_distances(make_tables: Make) -> None:

@@ -108,4 +108,4 @@ def test_a_long_text_names_every_second_token_and_the_chosen_one_and_stays_small
 
 
 def test_one_text_was_read(make_tables: Make) -> None:
-    assert measured(make_tables()["attention_graph"]).startswith("Measured on validation example (MRPC 1), minilm")
+    assert measured(make_tables()["attention_graph"]).startswith("Measured on one validation example (MRPC), minilm")

@@ -1,7 +1,7 @@
 """What do the compiled loops gain, and what the vector type inside them? Times of the others, as ratios to ours.
 
-    python benchmarks/kernels.py                     # two minutes or so
-    python benchmarks/kernels.py --rounds 9
+    python benchmarks/compiled_loops.py                     # two minutes or so
+    python benchmarks/compiled_loops.py --rounds 9
 
 On one thread, and timed by what the processor spent on it, not by the clock on the wall: on a machine that others use
 too, a call longer than the scheduler's slice is interrupted every time, a short one hardly ever, and their ratio by the
