@@ -18,21 +18,19 @@ minute.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sized
 from dataclasses import replace
 from itertools import product
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Float64
-from rich.console import Console
-from rich.progress import track
 from torch import Tensor
 
 from effective_attention.analyses.common.base import Analysis, Context, TextAnalysis
 from effective_attention.analyses.common.options import check_flag, check_number
+from effective_attention.analyses.common.progress import progress
 from effective_attention.analyses.common.schema import HEAD, LAYER, Block, Column, Schema, attention_column
 from effective_attention.analyses.common.tables import tidy
 from effective_attention.attention.alternatives import alternative_maps, bounds, distance
@@ -46,7 +44,6 @@ METHODS = ("step", "program")
 PUT_IN = ("alternative", "control")
 SCOPES = ("head", "all")
 _LIGHT = {"starts": 1, "rounds": 2}  # for the heads that are not shown
-_One = TypeVar("_One")
 SCHEMA = Schema(
     (
         replace(attention_column(*SHOWN, "control"), missing=True),
@@ -181,7 +178,7 @@ class AlternativeAttention(TextAnalysis):
             self.context.layers, self.context.heads, dtype=torch.bool
         )  # maps: (put in, layer, head, ...)
         generator = np.random.default_rng(self.context.seed)
-        for layer, head in _progress(self._searched(), "alternative attention"):
+        for layer, head in progress(self._searched(), "alternative attention"):
             attention, value, visible = _head(seen, layer, head)
             effort: Any = {"starts": self.starts} if (layer, head) == (self.layer, self.head) else _LIGHT
             made = alternative_maps(attention, value, visible, **effort, generator=generator)
@@ -209,7 +206,7 @@ class AlternativeAttention(TextAnalysis):
         change = (put_in @ torch.from_numpy(value) - before).flatten(1).norm(dim=1)
         found["output_change"][:] = change / before.norm().clamp_min(torch.finfo(torch.float64).tiny)
         if self.bound:
-            limits = _progress(bounds(attention, value, visible), "bounds", total=len(attention))
+            limits = progress(bounds(attention, value, visible), "bounds", total=len(attention))
             found["bounds"][:] = torch.tensor(list(limits), dtype=torch.float64)
 
     def _add_answers(self, found: dict[str, Tensor], seen: Trace, maps: Tensor, replaced: Tensor) -> None:
@@ -272,9 +269,3 @@ def _head(seen: Trace, layer: int, head: int) -> tuple[np.ndarray, np.ndarray, n
     visible = everything if one.visible is None else one.visible.cpu() & everything
     attention = attention / attention.sum(dim=-1, keepdim=True)
     return attention.numpy(), one.value[0, head].cpu().double().numpy(), visible[0, head % visible.shape[1]].numpy()
-
-
-def _progress(work: Iterable[_One], title: str, total: int | None = None) -> Iterable[_One]:
-    """Yield work behind a bar on stderr, which does not get in the way of the one shown while the split is read."""
-    total = len(work) if isinstance(work, Sized) else total
-    return track(work, title, total=total, console=Console(stderr=True), transient=True)

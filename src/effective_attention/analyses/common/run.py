@@ -30,10 +30,12 @@ def run_analyses(
         title: Title of the progress bar; None: no bar.
     """
     moved = {name: analysis.to(subject.device) for name, analysis in analyses.items()}
-    batches = subject.batches(indices)
-    wanted = [batch for batch in batches if any(analysis.wants(batch) for analysis in moved.values())]
-    for batch in wanted if title is None else progress(wanted, title):
-        asking = [analysis for analysis in moved.values() if analysis.wants(batch)]
+    asked = [
+        (batch, [analysis for analysis in moved.values() if analysis.wants(batch)])
+        for batch in subject.batches(indices)
+    ]
+    wanted = [(batch, asking) for batch, asking in asked if asking]
+    for batch, asking in wanted if title is None else progress(wanted, title):
         seen = subject.trace(batch)
         for analysis in asking:
             analysis.update(seen)
