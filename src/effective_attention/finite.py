@@ -7,11 +7,11 @@ is asked once for many.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from effective_attention.errors import UserError
 
@@ -57,6 +57,38 @@ def first_not_finite(weights: Mapping[str, Tensor]) -> str | None:
         if numbers.is_floating_point():
             watch.add(name, numbers)
     return watch.first()
+
+
+def first_not_finite_part(model: nn.Module, run: Callable[[], object]) -> str | None:
+    """Return the name of the first part of ``model`` whose output is not finite while ``run`` runs it; None: no part.
+
+    Waits for the device after every part: for naming what is known to be wrong, not for looking.
+    """
+    found: list[str] = []
+
+    def look(name: str, output: object) -> None:
+        if not found and any(numbers.is_floating_point() and not all_finite(numbers) for numbers in _tensors(output)):
+            found.append(name)
+
+    handles = [
+        part.register_forward_hook(lambda _part, _inputs, output, name=name: look(name, output))
+        for name, part in model.named_modules()
+    ]
+    try:
+        run()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found[0] if found else None
+
+
+def _tensors(output: object) -> Iterator[Tensor]:
+    """Yield the tensors of what a module returns: one, several, or some with names."""
+    if isinstance(output, Tensor):
+        yield output
+    elif isinstance(output, Mapping | tuple | list):
+        for part in output.values() if isinstance(output, Mapping) else output:
+            yield from _tensors(part)
 
 
 class Watch(Generic[Place]):

@@ -44,7 +44,7 @@ def test_scores_are_metrics_of_some_task(definition):
     """Check that no panel asks for a name that no task has."""
     known = {name for path in (CONF / "task").glob("*.yaml") for name in (OmegaConf.load(path).metrics or {})}
     asked = {text.split("/")[2] for text in strings(definition) if text.startswith("test/")}
-    costs = {"seconds", "seconds_ratio", "max_logit_difference"}
+    costs = {"seconds", "seconds_ratio_low", "seconds_ratio", "seconds_ratio_high", "max_logit_difference"}
     assert asked == known | costs
 
 

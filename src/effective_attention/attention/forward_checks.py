@@ -79,8 +79,13 @@ class ForwardChecks:
             raise NotFiniteError(f"{self._name(layer)}: {NOT_FINITE}")
 
     def naming(self, layer: nn.Module) -> AbstractContextManager[None]:
-        """Say in which layer numbers were not finite, where the split itself finds out."""
-        return naming(lambda: self._name(layer))
+        """Say in which layer numbers were not finite, where the split itself finds out: this, or one before it."""
+
+        def name() -> str:
+            self.check_numbers()
+            return self._name(layer)
+
+        return naming(name)
 
     def _name(self, layer: nn.Module) -> str:
         names = (name for name, module in self.model.named_modules() if module is layer)
