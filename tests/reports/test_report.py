@@ -101,6 +101,7 @@ def test_scores_of_every_run_and_attention(page: Page) -> None:
         "0.900",
         "7.4",
         "2.47",
+        "2.42 to 2.57",
     ]
     assert page.row("scores", "STS-B", "effective")[2:4] == ["pearson 0.804", NONE]
 

@@ -126,9 +126,9 @@ def test_markdown_content() -> None:
     lines = to_markdown(summarise(RUNS[:1])).splitlines()
     assert lines == [
         "| task | model | data | attention | accuracy | seconds | examples/s | ratio | quartiles | logit difference |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
-        "| mrpc | tiny | sample | standard | 0.700 | 1.0 | 100 |  |  |",
-        "| mrpc | tiny | sample | effective | 0.700 | 2.0 | 50 | 2.00 | 2.0e-07 |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| mrpc | tiny | sample | standard | 0.700 | 1.0 | 100 |  |  |  |",
+        "| mrpc | tiny | sample | effective | 0.700 | 2.0 | 50 | 2.00 | 1.75 to 2.50 | 2.0e-07 |",
     ]
 
 

@@ -72,7 +72,7 @@ def test_a_run_in_mixed_precision(compose: Compose, tmp_path: Path) -> None:
     metrics = train(compose("train", *options, "+trainer.precision=bf16-mixed"))
     assert metrics["run/precision"] == "bf16-mixed"
     assert metrics["test/effective/changed_predictions"] == 0
-    assert 1e-7 < metrics["test/effective/max_logit_difference"] < 0.02
+    assert metrics["test/effective/max_logit_difference"] < 0.02
     again = {}
     for name in ("bf16-mixed", "32-true"):
         folder = tmp_path / name
@@ -85,10 +85,9 @@ def test_a_run_in_mixed_precision(compose: Compose, tmp_path: Path) -> None:
         pd.testing.assert_frame_equal(mixed, full)
 
 
-@pytest.mark.parametrize("name", ["bf16-true", "64-true"])
-def test_other_precisions_can_be_analysed_too(name: str, compose: Compose, tmp_path: Path) -> None:
+def test_weights_in_half_precision_are_analysed_in_float32(compose: Compose, tmp_path: Path) -> None:
     options = ["data.limit_eval=16", "analysis=[token_types,null_space,finetuning_shift]"]
-    metrics = train(compose("train", *options, f"+trainer.precision={name}"))
-    assert metrics["run/precision"] == name
+    metrics = train(compose("train", *options, "+trainer.precision=bf16-true"))
+    assert metrics["run/precision"] == "bf16-true"
     table = pd.read_parquet(tmp_path / "run" / "tables" / "null_space.parquet")
     assert bool(table["value"].notna().any())

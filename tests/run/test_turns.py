@@ -27,7 +27,7 @@ def test_quartiles_hold_the_median_and_half_of_the_batches(pairs: list[tuple[flo
     low, middle, high = ratio_quartiles(*map(list, zip(*pairs, strict=True)))
     assert low <= middle <= high
     inside = sum(low * (1 - 1e-12) <= mine / theirs <= high * (1 + 1e-12) for mine, theirs in pairs)
-    assert inside >= len(pairs) / 2
+    assert inside >= len(pairs) / 2 - 1
 
 
 @given(st.lists(st.floats(0.1, 10.0), min_size=9, max_size=30), st.floats(2.0, 1000.0), st.integers(0, 3))

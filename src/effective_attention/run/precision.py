@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from functools import cache
+from typing import Any
 
 import torch
 
@@ -36,5 +37,5 @@ def cpu_has_bfloat16() -> bool:
     Where it does not, PyTorch imitates it, slower than float32. PyTorch before ``torch.cpu.get_capabilities`` cannot
     tell: then no.
     """
-    capabilities = getattr(torch.cpu, "get_capabilities", dict)()
+    capabilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
     return any(present is True for name, present in capabilities.items() if name.endswith("bf16"))

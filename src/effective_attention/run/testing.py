@@ -123,8 +123,8 @@ class AttentionComparison(LightningModule):
                 seconds[kind].append(spent)
                 if turn == 0:
                     self._keep(kind, batches[kind], logits, record)
-        for kind, spent in seconds.items():
-            self.tested[kind].seconds.append(statistics.median(spent))
+        for kind, times in seconds.items():
+            self.tested[kind].seconds.append(statistics.median(times))
 
     def _batch(self, batch: Batch, kind: str) -> Batch:
         """Return the batch as this attention wants it."""
