@@ -133,7 +133,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> TrainedRun:
     """Run ``train`` once: tiny, MRPC sample, all attentions. The run is shared: do not write into its folder."""
     from effective_attention.run.experiment import train
 
-    cfg = _compose("train", tmp_path_factory.mktemp("trained"), "attention=all")
+    enough_to_time = "data.limit_eval=40"  # 5 batches
+    cfg = _compose("train", tmp_path_factory.mktemp("trained"), "attention=all", enough_to_time)
     console = io.StringIO()
     with contextlib.redirect_stdout(console):
         metrics = train(cfg)
@@ -156,11 +157,15 @@ def subject(tmp_path_factory: pytest.TempPathFactory) -> Any:
 @pytest.fixture(scope="module")
 def context(subject: Any) -> Any:
     metrics = {
+        "test/standard/timed_batches": 9,
         "test/standard/seconds": 2.0,
         "test/standard/examples_per_second": 4.5,
+        "test/effective/timed_batches": 9,
         "test/effective/seconds": 3.0,
         "test/effective/examples_per_second": 3.0,
         "test/effective/seconds_ratio": 1.5,
+        "test/effective/seconds_ratio_low": 1.4,
+        "test/effective/seconds_ratio_high": 1.8,
     }
     return subject.context(seed=0, task=subject.data.task, facts=metrics)
 

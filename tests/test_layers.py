@@ -12,6 +12,7 @@ ORDER = (
     "lazy",
     "io",
     "processes",
+    "finite",
     "kernels",
     "attention",
     "graphs",

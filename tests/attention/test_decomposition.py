@@ -17,6 +17,7 @@ from torch import Tensor
 
 from effective_attention import Decomposition, decompose
 from effective_attention.attention.decomposition import effective_part, split
+from effective_attention.finite import NotFiniteError
 from helpers.paths import GLUE
 
 RTOL = 8 * float(np.finfo(np.float32).eps)
@@ -255,7 +256,7 @@ def test_rtol() -> None:
     coarse = decompose(attention, value, rtol=5e-2)  # singular values 1, .1, .01, .001
     assert coarse.rank.tolist() == [[2, 2]]
     assert_matches(coarse, oracle(attention, value, rtol=5e-2))
-    assert decompose(attention, value, rtol=0.0).rank.tolist() == [[4, 4]]
+    assert decompose(attention, value, rtol=1e-30).rank.tolist() == [[4, 4]]
 
 
 # --- edge cases ---
@@ -480,16 +481,64 @@ def test_gradient_is_finite_without_full_rank() -> None:
     assert bool(gradient.isfinite().all())
 
 
-# --- errors ---
+# --- numbers that are not finite ---
 
 
-@pytest.mark.parametrize("bad", [torch.nan, torch.inf])
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf, -torch.inf])
 @pytest.mark.parametrize("key", [3, 9])
-def test_values_that_are_not_finite(key: int, bad: float) -> None:
-    attention, value = random_head(4, key, 4)
-    value[0, 0, 1, 1] = bad
-    with pytest.raises(ValueError, match="NaN or infinite"):
-        decompose(attention, value)
+@pytest.mark.parametrize("name", ["attention", "value"])
+@pytest.mark.parametrize("reading", ["exact", "padded"])
+def test_what_is_seen_must_be_finite(key: int, bad: float, name: str, reading: Any) -> None:
+    heads = dict(zip(("attention", "value"), random_head(4, key, 4, batch=2, head=3), strict=True))
+    heads[name][1, 2, 1, 1] = bad
+    match = rf"^{name} holds NaN or infinite numbers, first in example 1, head 2: "
+    with pytest.raises(NotFiniteError, match=match):
+        decompose(**heads, reading=reading)
+    mask = torch.arange(key) < torch.tensor([[key], [key - 1]])
+    with pytest.raises(NotFiniteError, match=match):
+        decompose(**heads, mask=mask, reading=reading)
+
+
+@given(padded_batches(), st.sampled_from([torch.nan, torch.inf, -torch.inf]), st.booleans())
+@settings(max_examples=60)
+def test_what_is_hidden_need_not_be(case: tuple[Tensor, Tensor, Tensor], bad: float, per_query: bool) -> None:
+    attention, value, mask = case
+    query, key = attention.shape[2:]
+    seen = mask[:, None, None, :].expand(-1, -1, query, -1)
+    if per_query:
+        seen = seen & torch.ones(query, key, dtype=torch.bool).tril()
+    want = decompose(attention, value, seen)
+    loud = attention.masked_fill(~seen, bad), value.masked_fill(~seen.any(dim=2)[..., None], bad)
+    copies = [part.clone() for part in loud]
+    parts = decompose(*loud, seen)
+    for name in ("attention", "effective", "null", "rank"):
+        assert torch.equal(getattr(parts, name), getattr(want, name)), name
+    assert torch.equal(parts.output_change(), want.output_change())
+    assert all(torch.allclose(a, b, equal_nan=True) for a, b in zip(loud, copies, strict=True))
+
+
+def test_gradients_of_what_is_seen_do_not_see_what_is_hidden() -> None:
+    attention, value = random_head(5, 9, 3, batch=2)
+    mask = torch.arange(9) < torch.tensor([[9], [6]])
+    found = []
+    for fill in (0.0, torch.nan):
+        inputs = (
+            attention.masked_fill(~mask[:, None, None], fill).requires_grad_(),
+            value.masked_fill(~mask[:, None, :, None], fill).requires_grad_(),
+        )
+        found.append(torch.autograd.grad(decompose(*inputs, mask).effective.square().sum(), inputs))
+    for quiet, loud in zip(*found, strict=True):
+        assert torch.equal(quiet, loud)
+
+
+@pytest.mark.parametrize("rtol", [0.0, 1.0, -1e-6, 2.0, float("nan"), float("inf")])
+def test_a_tolerance_outside_0_and_1(rtol: float) -> None:
+    attention, value = random_head(4, 5, 3)
+    with pytest.raises(ValueError, match=r"^rtol must be between 0 and 1, both excluded, got "):
+        decompose(attention, value, rtol=rtol)
+
+
+# --- errors ---
 
 
 @pytest.fixture

@@ -6,10 +6,13 @@ import pytest
 import torch
 import transformers as hf
 
-from effective_attention.attention import hook
+from effective_attention.attention import forward_checks, hook
 from effective_attention.attention.hook import AttentionCall, Calls, attention_hook
 from effective_attention.attention.replacement import logits_with
+from effective_attention.attention.swap import use_attention
+from effective_attention.attention.trace import trace
 from effective_attention.attention.variants import ATTENTIONS, PARTS, TESTED, VARIANTS, variant_to_run
+from effective_attention.finite import NotFiniteError
 
 
 @pytest.fixture
@@ -96,6 +99,66 @@ def test_other_weights_in_one_layer_change_the_answer_and_the_same_weights_do_no
         model, {"input_ids": IDS}, lambda call, weights: weights.flip(-1) if call.number == 1 else weights
     )
     assert (other - same).abs().max() > 1e-3
+
+
+# --- numbers that are not finite ---
+
+
+def damage(model, layer, part, bad=torch.nan):
+    """Spoil one number of one layer, in what makes its queries or its values."""
+    attention = model.bert.encoder.layer[layer].attention.self
+    with torch.no_grad():
+        getattr(attention, part).bias[3] = bad
+
+
+@pytest.mark.parametrize("kind", TESTED)
+@pytest.mark.parametrize("part", ["query", "value"])
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf])
+def test_the_layer_is_named(model, kind, part, bad):
+    damage(model, 1, part, bad)
+    named = r"^layer bert\.encoder\.layer\.1\.attention\.self: .*NaN or infinite"
+    with torch.no_grad(), pytest.raises(NotFiniteError, match=named), use_attention(model, kind):
+        model(IDS)
+
+
+def test_a_trace_names_the_layer(model):
+    damage(model, 2, "value")
+    with pytest.raises(NotFiniteError, match=r"layer\.2\.attention\.self: attention gives NaN or infinite numbers"):
+        trace(model, {"input_ids": IDS})
+
+
+def test_a_part_of_the_model_that_is_run_alone_is_looked_at_too(model):
+    damage(model, 0, "key")
+    with torch.no_grad(), pytest.raises(NotFiniteError, match=r"layer\.0\."), use_attention(model, "standard"):
+        model.bert(IDS)
+
+
+def test_a_model_that_is_mended_runs_again_in_the_same_block(model):
+    with torch.no_grad(), use_attention(model, "standard"):
+        damage(model, 1, "value")
+        with pytest.raises(NotFiniteError):
+            model(IDS)
+        damage(model, 1, "value", 0.0)
+        assert bool(model(IDS).logits.isfinite().all())
+
+
+@pytest.mark.parametrize("part", ["query", "value"])
+def test_an_attention_chosen_by_name_names_the_layer(model, part):
+    damage(model, 1, part)
+    model.set_attn_implementation("effective_attention")
+    with torch.no_grad(), pytest.raises(NotFiniteError, match=r"^layer 1 \(BertSelfAttention\): "):
+        model(IDS)
+
+
+def test_the_device_is_waited_for_once_a_pass(model, monkeypatch):
+    asked = []
+    monkeypatch.setattr(forward_checks.Watch, "first", lambda self: asked.append(len(self._seen)))
+    with torch.no_grad(), use_attention(model, "standard"):
+        model(IDS)
+    assert asked[0] == 3, "three layers, one question"
+
+
+# --- the records ---
 
 
 def test_one_record_for_each_attention():

@@ -60,7 +60,9 @@ def fake_timing(random: np.random.Generator) -> pd.DataFrame:
     table = timing.SCHEMA.fake(random, {})
     ratio = table["attention"].map({"standard": 1.0, "effective": 1.31, "padded": 2.47})
     reading = table["attention"].where(table["attention"] == "padded", "exact")
-    return table.assign(reading=reading, seconds=3 * ratio, examples_per_second=136 / ratio, ratio=ratio)
+    quartiles = {"ratio_low": ratio - 0.05 * (ratio > 1), "ratio_high": ratio + 0.1 * (ratio > 1)}
+    times = {"seconds": 3 * ratio, "examples_per_second": 136 / ratio, "ratio": ratio}
+    return table.assign(reading=reading, **times, **quartiles, batches=51)
 
 
 def fake_patterns(random: np.random.Generator, axes: Mapping[str, Any]) -> pd.DataFrame:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,9 +10,11 @@ from typing import Any
 import pytest
 import pytorch_lightning as pl
 import torch
+from pytorch_lightning.plugins.precision import MixedPrecision
 from torch import Tensor, nn
 
-from effective_attention.models import classifier as classifier_module
+from effective_attention.errors import UserError
+from effective_attention.finite import NotFiniteError, Watch
 from effective_attention.models.classifier import CHECKPOINT_KEY, SequenceClassifier
 from effective_attention.models.encoders import TinyEncoder
 
@@ -67,8 +68,7 @@ def trainer(tmp_path: Path, **options: Any) -> pl.Trainer:
 
 
 @pytest.fixture
-def echo(make_task: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> Callable[..., SequenceClassifier]:
-    monkeypatch.setattr(classifier_module, "use_attention", lambda model, kind: nullcontext())  # it has none to swap
+def echo(make_task: Callable[[str], Any]) -> Callable[..., SequenceClassifier]:
     return lambda task, *rest, **options: SequenceClassifier(
         Echo(),  # type: ignore[arg-type]
         make_task(task),
@@ -102,44 +102,12 @@ def test_validation_metrics_by_hand(echo: Callable[..., SequenceClassifier], tmp
     assert metrics["val/loss"] == pytest.approx(expected), "weighted by examples, not by batches"
 
 
-def test_test_metrics_are_named_after_the_attention(echo: Callable[..., SequenceClassifier], tmp_path: Path) -> None:
-    model = echo("mrpc")
-    model.attention_name = "padded"
-    (metrics,) = trainer(tmp_path).test(model, datamodule=ListData(LOGITS, LABELS), verbose=False)
-    assert metrics == {"test/padded/accuracy": pytest.approx(0.5), "test/padded/f1": pytest.approx(0.5)}
-    assert sorted(model.test_logits) == [0, 1, 2, 3]
-    assert torch.equal(torch.stack([model.test_logits[index] for index in range(4)]), LOGITS)
-
-
 def test_regression_metrics_by_hand(echo: Callable[..., SequenceClassifier], tmp_path: Path) -> None:
-    model = echo("stsb")
-    (metrics,) = trainer(tmp_path).test(model, datamodule=ListData(SCORES, TRUTH), verbose=False)
+    (metrics,) = trainer(tmp_path).validate(echo("stsb"), datamodule=ListData(SCORES, TRUTH), verbose=False)
     # deviations: scores -1.5 -.5 1.5 .5, truth -1.75 -.75 .25 2.25 → 4.5 / sqrt(5 · 8.75); ranks 1 2 4 3 and 1 2 3 4 →
     # 0.8
-    assert metrics["test/standard/pearson"] == pytest.approx(4.5 / math.sqrt(5 * 8.75), abs=1e-6)
-    assert metrics["test/standard/spearman"] == pytest.approx(0.8, abs=1e-6)
-
-
-def test_a_second_test_starts_from_nothing(echo: Callable[..., SequenceClassifier], tmp_path: Path) -> None:
-    model = echo("mrpc")
-    run = trainer(tmp_path)
-    run.test(model, datamodule=ListData(LOGITS, 1 - LABELS), verbose=False)
-    (metrics,) = run.test(model, datamodule=ListData(LOGITS[:2], LABELS[:2]), verbose=False)
-    assert metrics["test/standard/accuracy"] == 1.0
-    assert sorted(model.test_logits) == [0, 1]
-
-
-def test_only_the_timed_part_is_timed(
-    echo: Callable[..., SequenceClassifier], tmp_path: Path, monkeypatch: Any
-) -> None:
-    """Check that the clock is read when the test starts, after the warm-up, and when it ends."""
-    events: list[str] = []
-    model = echo("mrpc")
-    monkeypatch.setattr(model, "_clock", lambda: (events.append("clock"), float(len(events)))[1])
-    model.model.register_forward_hook(lambda *_: events.append("forward"))
-    trainer(tmp_path).test(model, datamodule=ListData(LOGITS, LABELS), verbose=False)
-    assert events == ["forward", "clock", "forward", "forward", "clock"]
-    assert model.test_seconds == 5.0 - 2.0
+    assert metrics["val/pearson"] == pytest.approx(4.5 / math.sqrt(5 * 8.75), abs=1e-6)
+    assert metrics["val/spearman"] == pytest.approx(0.8, abs=1e-6)
 
 
 # --- training ---
@@ -172,12 +140,12 @@ def test_a_classifier_for_testing_cannot_be_trained(echo: Callable[..., Sequence
         echo("mrpc").configure_optimizers()
 
 
-def test_dropout_is_active_in_training_and_not_in_testing(make_task: Callable[[str], Any], tmp_path: Path) -> None:
+def test_dropout_is_active_in_training_and_not_in_validation(make_task: Callable[[str], Any], tmp_path: Path) -> None:
     model = TinyEncoder().classifier(2).eval()  # as transformers hands out pretrained models
     classifier = SequenceClassifier(model, make_task("mrpc"), partial(torch.optim.SGD, lr=0.0))
     assert classifier.training
     assert classifier.model.training
-    modes: dict[str, set[bool]] = {"fit": set(), "test": set()}
+    modes: dict[str, set[bool]] = {"fit": set(), "validate": set()}
     classifier.model.register_forward_pre_hook(
         lambda module, _: modes[stage[0]].add(all(m.training for m in module.modules()))
     )
@@ -186,14 +154,93 @@ def test_dropout_is_active_in_training_and_not_in_testing(make_task: Callable[[s
     run = trainer(tmp_path, max_epochs=1, limit_val_batches=0)
     stage = ["fit"]
     run.fit(classifier, datamodule=data)
-    stage[0] = "test"
-    run.test(classifier, datamodule=data, verbose=False)
-    assert modes == {"fit": {True}, "test": {False}}
+    stage[0] = "validate"
+    trainer(tmp_path).validate(classifier, datamodule=data, verbose=False)
+    assert modes == {"fit": {True}, "validate": {False}}
     classifier.train()
     batch = data.batches[0]
     assert not torch.equal(classifier(batch), classifier(batch)), "dropout"
     classifier.eval()
     assert torch.equal(classifier(batch), classifier(batch))
+
+
+# --- numbers that are not finite ---
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_a_loss_that_is_not_finite_names_the_step(
+    bad: float, echo: Callable[..., SequenceClassifier], tmp_path: Path
+) -> None:
+    inputs = LOGITS.clone()
+    inputs[3, 0] = bad  # in the second batch
+    model = echo("mrpc", partial(torch.optim.SGD, lr=1e-3))
+    run = trainer(tmp_path, max_epochs=1, limit_val_batches=0)
+    with pytest.raises(
+        NotFiniteError, match=r"^the training loss is NaN or infinite at step 1: .*smaller optimizer\.lr"
+    ):
+        run.fit(model, datamodule=ListData(inputs, LABELS))
+
+
+def test_a_parameter_that_is_not_finite_is_named_too(echo: Callable[..., SequenceClassifier], tmp_path: Path) -> None:
+    model = echo("mrpc", partial(torch.optim.SGD, lr=1e-3))
+    torch.nn.init.constant_(model.model.weight, math.nan)
+    with pytest.raises(NotFiniteError, match=r"training loss .* at step 0 \(and parameter weight by now\)"):
+        trainer(tmp_path, max_epochs=1).fit(model, datamodule=ListData(LOGITS, LABELS))
+
+
+def test_a_validation_loss_that_is_not_finite_stops_too(
+    echo: Callable[..., SequenceClassifier], tmp_path: Path
+) -> None:
+    with pytest.raises(NotFiniteError, match=r"^the validation loss is NaN or infinite at step 0"):
+        trainer(tmp_path).validate(echo("mrpc"), datamodule=ListData(LOGITS * math.nan, LABELS), verbose=False)
+
+
+def test_where_looking_means_waiting_many_losses_are_asked_about_at_once(
+    echo: Callable[..., SequenceClassifier], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Check, as on a GPU, that the first step is still the one that is named, at the end of the epoch."""
+    monkeypatch.setattr(Watch, "due", False)
+    inputs = LOGITS.clone()
+    inputs[0, 0] = math.nan  # in the first batch
+    run = trainer(tmp_path, max_epochs=1, limit_val_batches=0)
+    with pytest.raises(NotFiniteError, match=r"training loss is NaN or infinite at step 0"):
+        run.fit(echo("mrpc", partial(torch.optim.SGD, lr=0.0)), datamodule=ListData(inputs, LABELS))
+    assert run.global_step == 2
+
+
+def test_no_checkpoint_holds_weights_that_are_not_finite(make_task: Callable[[str], Any], tmp_path: Path) -> None:
+    encoder = TinyEncoder(layers=1)
+    origin = {"encoder": encoder.to_dict(), "seed": 3}
+    classifier = SequenceClassifier(
+        encoder.classifier(2), make_task("mrpc"), partial(torch.optim.SGD, lr=1e-3), origin=origin
+    )
+    run = trainer(tmp_path, max_epochs=1, limit_val_batches=0)
+    run.fit(classifier, datamodule=ListData(torch.randint(1000, 2000, (4, 6)), LABELS))
+    torch.nn.init.constant_(classifier.model.classifier.bias, math.inf)
+    named = r"^no checkpoint is written: 2 of 2 numbers of model\.classifier\.bias are NaN"
+    with pytest.raises(NotFiniteError, match=named):
+        run.save_checkpoint(tmp_path / "it.ckpt")
+    assert not (tmp_path / "it.ckpt").exists()
+
+
+def test_gradients_that_overflow_are_the_scalers_business(make_task: Callable[[str], Any], tmp_path: Path) -> None:
+    """Check that float16 training goes on where scaled gradients are infinite: the step is left out, as it should."""
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**60)
+    plugin = MixedPrecision("16-mixed", "cpu", scaler)
+    classifier = SequenceClassifier(TinyEncoder().classifier(2), make_task("mrpc"), partial(torch.optim.SGD, lr=1e-3))
+    before = classifier.model.classifier.weight.detach().clone()
+    run = trainer(tmp_path, max_epochs=2, limit_val_batches=0, plugins=[plugin])
+    run.fit(classifier, datamodule=ListData(torch.randint(1000, 2000, (4, 6)), LABELS))
+    assert scaler.get_scale() < 2.0**60, "it has met infinite gradients"
+    assert torch.equal(classifier.model.classifier.weight, before)
+
+
+@pytest.mark.parametrize("precision", ["bf16-true", "16-true"])
+def test_scores_are_not_rounded_to_half_precision(
+    precision: Any, echo: Callable[..., SequenceClassifier], tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=rf"^trainer\.precision={precision} would round the scores of task=stsb"):
+        trainer(tmp_path, precision=precision).validate(echo("stsb"), datamodule=ListData(SCORES, TRUTH))
 
 
 # --- checkpoints ---

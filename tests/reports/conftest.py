@@ -44,12 +44,15 @@ def fake_facts(task: str = "mrpc", **more: Any) -> dict[str, Any]:
         prefix = f"test/{name}/"
         facts |= {
             prefix + metric: 0.804,
+            prefix + "timed_batches": 51,
             prefix + "seconds": 3 * (ratio or 1),
             prefix + "examples_per_second": 136 / (ratio or 1),
         }
         if ratio is not None:
             facts |= {
                 prefix + "seconds_ratio": ratio,
+                prefix + "seconds_ratio_low": ratio - 0.05,
+                prefix + "seconds_ratio_high": ratio + 0.1,
                 prefix + "max_logit_difference": 8.7e-06,
                 prefix + "null_space_share": 0.9,
             }

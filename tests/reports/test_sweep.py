@@ -34,7 +34,10 @@ def metrics(
         "test/effective/seconds": 2 * seconds,
         "test/effective/examples_per_second": 50.2,
         "test/effective/null_space_share": 0.5,
+        "test/effective/timed_batches": 9,
         "test/effective/seconds_ratio": 2.0,
+        "test/effective/seconds_ratio_low": 1.75,
+        "test/effective/seconds_ratio_high": 2.5,
         "test/effective/max_logit_difference": difference,
         "test/effective/changed_predictions": 0,
         **more,
@@ -64,7 +67,8 @@ def test_rows_by_hand() -> None:
     }  # fmt: skip
     assert effective == {
         **common, "task": "mrpc", "attention": "effective", "seeds": "2", "accuracy": "0.750 ± 0.071",
-        "seconds": "4.0 ± 2.8", "examples/s": "50 ± 0", "ratio": "2.00 ± 0.00", "logit difference": "2.0e-07",
+        "seconds": "4.0 ± 2.8", "examples/s": "50 ± 0", "ratio": "2.00 ± 0.00", "quartiles": "1.75 to 2.50",
+        "logit difference": "2.0e-07",
     }  # fmt: skip
     assert [row["attention"] for row in rte] == ["standard", "effective"]
     assert (rte[0]["accuracy"], rte[0]["seeds"]) == ("0.500", "")
@@ -97,7 +101,8 @@ def test_csv_content() -> None:
     rows = summarise(RUNS)
     read = list(csv.DictReader(io.StringIO(to_csv(rows))))
     assert list(read[0]) == [
-        "task", "model", "data", "attention", "seeds", "accuracy", "seconds", "examples/s", "ratio", "logit difference",
+        "task", "model", "data", "attention", "seeds", "accuracy", "seconds", "examples/s", "ratio", "quartiles",
+        "logit difference",
     ]  # fmt: skip
     assert [row["accuracy"] for row in read] == ["0.750 ± 0.071", "0.750 ± 0.071", "0.500", "0.500"]
     assert read[0]["ratio"] == ""
@@ -114,10 +119,10 @@ def test_tasks_with_other_metrics_share_a_table() -> None:
 def test_markdown_content() -> None:
     lines = to_markdown(summarise(RUNS[:1])).splitlines()
     assert lines == [
-        "| task | model | data | attention | accuracy | seconds | examples/s | ratio | logit difference |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
-        "| mrpc | tiny | sample | standard | 0.700 | 1.0 | 100 |  |  |",
-        "| mrpc | tiny | sample | effective | 0.700 | 2.0 | 50 | 2.00 | 2.0e-07 |",
+        "| task | model | data | attention | accuracy | seconds | examples/s | ratio | quartiles | logit difference |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| mrpc | tiny | sample | standard | 0.700 | 1.0 | 100 |  |  |  |",
+        "| mrpc | tiny | sample | effective | 0.700 | 2.0 | 50 | 2.00 | 1.75 to 2.50 | 2.0e-07 |",
     ]
 
 

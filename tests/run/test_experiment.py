@@ -73,7 +73,7 @@ def test_values_make_sense(trained: Any) -> None:
         "sample",
         0,
     )
-    assert (metrics["data/train/examples"], metrics["data/validation/examples"]) == (32, 16)
+    assert (metrics["data/train/examples"], metrics["data/validation/examples"]) == (32, 40)
     assert metrics["test/effective/accuracy"] == metrics["test/standard/accuracy"] == metrics["val/accuracy"]
     assert metrics["test/effective/max_logit_difference"] < 1e-5
     assert metrics["test/standard/seconds"] > 0

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from effective_attention.finite import NotFiniteError, all_finite
 from effective_attention.kernels import choice
 
 # The Cholesky route loses about eps64 * condition^2 of orthogonality: 2e-6 at this bound, which does not hurt float32.
@@ -72,8 +73,8 @@ def column_space(value: Tensor, seen: Tensor, rtol: float, *, whitener: bool = F
 
 def _svd_column_space(value: Tensor, rtol: float) -> tuple[Tensor, Tensor, Tensor]:
     """Return what ``column_space`` does, by singular values; rows that are not seen come as 0."""
-    if not bool(value.isfinite().all()):
-        raise ValueError("value holds NaN or infinite numbers: the model's activations have overflowed")
+    if not all_finite(value):
+        raise NotFiniteError("value holds NaN or infinite numbers: the model's activations have overflowed")
     left, singular, right = torch.linalg.svd(value, full_matrices=False)  # (problem, key, min(key, d_head))
     keep = singular > rtol * singular[:, :1]
     missing = (0, value.shape[-1] - left.shape[-1])

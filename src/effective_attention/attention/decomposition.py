@@ -35,6 +35,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from effective_attention.attention.column_space import column_space, has_full_row_rank, index_of
+from effective_attention.attention.inputs import as_visible, check_shapes, only_seen
+from effective_attention.attention.precision import without_autocast
 
 Reading = Literal["exact", "padded"]
 
@@ -76,8 +78,9 @@ class Decomposition:
         Rounding only in the exact reading; not so in the padded one, whose point it is to show.
         """
         value = self.value.to(torch.promote_types(self.value.dtype, torch.float32))
-        before = self.attention.to(value.dtype) @ value  # (batch, head, query, d_head)
-        change = self.effective.to(value.dtype) @ value - before
+        with without_autocast(value.device):
+            before = self.attention.to(value.dtype) @ value  # (batch, head, query, d_head)
+            change = self.effective.to(value.dtype) @ value - before
         if queries is not None:
             before, change = (z * queries[:, None, :, None] for z in (before, change))
         norm = torch.linalg.vector_norm(before, dim=(-2, -1))
@@ -101,10 +104,14 @@ def decompose(
             or query, key) in general, for example causal. None: every key is seen.
         reading: ``exact`` or ``padded``, see the module's docstring. ``padded`` wants keys already padded to the
             maximum length.
-        rtol: Singular values up to ``rtol`` times the largest count as zero.
+        rtol: Singular values up to ``rtol`` times the largest count as zero; between 0 and 1.
 
     Returns:
-        The parts, of the shape and type of ``attention``.
+        The parts, of the shape and type of ``attention``. ``torch.autocast`` does not change them.
+
+    Raises:
+        ValueError: Shapes or options do not fit; ``NotFiniteError`` where a number is NaN or infinite. In the exact
+            reading it does not matter what stands under the mask.
 
     Example:
         >>> import torch
@@ -113,10 +120,14 @@ def decompose(
         >>> parts.rank.item(), parts.effective.shape == attention.shape
         (1, True)
     """
-    _check(attention, value, reading)
+    check_shapes(attention, value)
+    _check_options(reading, rtol)
     visible = None if mask is None else as_visible(mask, attention)
-    if visible is not None and reading == "exact":
-        attention = attention * visible  # several times faster than masked_fill
+    seen = visible if reading == "exact" else None  # the padded reading looks under the mask too
+    attention = only_seen(attention, seen, "attention")
+    value = only_seen(value, None if seen is None else seen.any(dim=-2)[..., None], "value")
+    if seen is not None:
+        attention = attention * seen  # several times faster than masked_fill
     return split(attention, value, visible, reading=reading, rtol=rtol)
 
 
@@ -149,6 +160,13 @@ def effective_part(
     ``overwrite`` allows to write over ``attention``: less memory, less time.
     """
     tolerance = _default_rtol(value.dtype) if rtol is None else rtol
+    with without_autocast(value.device):
+        return _effective_part(attention, value, visible, reading, tolerance, overwrite=overwrite)
+
+
+def _effective_part(
+    attention: Tensor, value: Tensor, visible: Tensor | None, reading: Reading, tolerance: float, *, overwrite: bool
+) -> tuple[Tensor, Tensor]:
     batch, _, _, key = attention.shape
     if reading == "padded" or visible is None:
         every = torch.ones(batch, 1, key, dtype=torch.bool, device=value.device)
@@ -159,56 +177,15 @@ def effective_part(
     return _by_query_mask(attention, value, visible, tolerance)
 
 
-def _default_rtol(dtype: torch.dtype) -> float:
-    return 8 * torch.finfo(torch.promote_types(dtype, torch.float32)).eps
-
-
-# --- which keys are seen ---
-
-
-def _check(attention: Tensor, value: Tensor, reading: str) -> None:
-    if attention.ndim != 4 or value.ndim != 4:
-        raise ValueError(
-            f"attention and value must have 4 axes (batch, head, query, key) and (batch, head, key, d_head), "
-            f"got {tuple(attention.shape)} and {tuple(value.shape)}"
-        )
-    if attention.shape[:2] != value.shape[:2] or attention.shape[3] != value.shape[2]:
-        raise ValueError(
-            f"attention {tuple(attention.shape)} and value {tuple(value.shape)} disagree in batch, head or key; under "
-            f"grouped-query attention repeat the values for every query head first"
-        )
-    if not (attention.is_floating_point() and value.is_floating_point()):
-        raise TypeError(f"attention and value must be floating point, got {attention.dtype} and {value.dtype}")
+def _check_options(reading: str, rtol: float | None) -> None:
     if reading not in get_args(Reading):
         raise ValueError(f"reading must be one of {get_args(Reading)}, got {reading!r}")
+    if rtol is not None and not 0 < rtol < 1:
+        raise ValueError(f"rtol must be between 0 and 1, both excluded, got {rtol!r}")
 
 
-def as_visible(mask: Tensor, attention: Tensor) -> Bool[Tensor, "batch heads queries key"] | None:
-    """Return the mask as bool (batch, 1 or head, 1 or query, key), with a query axis only where queries differ.
-
-    None where nothing is hidden.
-    """
-    batch, head, query, key = attention.shape
-    if mask.is_floating_point() and not ((mask == 0) | (mask == 1)).all():
-        raise ValueError("mask must be bool or hold 0 and 1 only; turn an additive mask into one with `mask == 0`")
-    visible = mask.to(device=attention.device, dtype=torch.bool)
-    if visible.shape == (batch, key):
-        visible = visible[:, None, None, :]
-    elif visible.shape == (query, key):
-        visible = visible[None, None]
-    if (
-        visible.ndim != 4
-        or any(got not in (1, want) for got, want in zip(visible.shape[:3], (batch, head, query), strict=True))
-        or visible.shape[3] != key
-    ):
-        raise ValueError(
-            f"mask must have shape (batch, key) = {(batch, key)}, (query, key), or broadcast to "
-            f"{tuple(attention.shape)}, got {tuple(mask.shape)}"
-        )
-    if bool(visible.all()):
-        return None
-    first = visible[:, :, :1]
-    return first.expand(batch, -1, -1, -1) if bool((visible == first).all()) else visible.expand(batch, -1, -1, -1)
+def _default_rtol(dtype: torch.dtype) -> float:
+    return 8 * torch.finfo(torch.promote_types(dtype, torch.float32)).eps
 
 
 # --- the split ---

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
@@ -20,6 +20,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from transformers import AttentionInterface, PreTrainedModel
 from transformers.masking_utils import AttentionMaskInterface, eager_mask
+
+from effective_attention.attention.forward_checks import Counts, ForwardChecks, unsupported
+from effective_attention.attention.precision import without_autocast
 
 AttentionOutput = tuple[Tensor, Tensor]
 _NAME = "hooked_attention"
@@ -76,13 +79,6 @@ class AttentionCall:
 Handler = Callable[[AttentionCall], AttentionOutput]
 
 
-@runtime_checkable
-class Counts(Protocol):
-    """Any object that counts calls."""
-
-    calls: int
-
-
 @dataclass
 class Calls:
     """A count of the calls a hook has seen; those of an inner hook of the same layers count too."""
@@ -92,10 +88,18 @@ class Calls:
 
 @dataclass(frozen=True, eq=False)
 class Hook:
-    """A handler in use, and the object that counts its calls."""
+    """A handler in use, the object that counts its calls, and what looks after each forward pass."""
 
     handler: Handler
     counter: Counts
+    checks: ForwardChecks
+
+    def run(self, call: AttentionCall) -> AttentionOutput:
+        """Handle a call; numbers that are not finite are refused, here or when the model's forward pass ends."""
+        with self.checks.naming(call.module):
+            output, weights = self.handler(call)
+        self.checks.see(call.module, output)
+        return output, weights
 
 
 # The hooks of each layer, outermost first: the innermost handles a call, all count it.
@@ -111,7 +115,7 @@ def hooked_attention(
     call = AttentionCall(module, query, key, value, attention_mask, options, number)
     for hook in hooks:
         hook.counter.calls += 1
-    return hooks[-1].handler(call) if hooks else call.eager()
+    return hooks[-1].run(call) if hooks else call.eager()
 
 
 AttentionInterface.register(_NAME, hooked_attention)
@@ -133,21 +137,20 @@ def attention_hook(
 
     Raises:
         ValueError: The model does not use the interface; raised by its forward pass where only that can tell.
+        NotFiniteError: A layer's attention gives NaN or infinite numbers; raised when the forward pass ends.
     """
     check_interface(model)
-    hook = Hook(handler, counter or Calls())
-    watched = _fail_if_never_called(model, hook.counter)
+    counts = counter or Calls()
     modules = list(model.modules())
-    for module in modules:
-        _HOOKS.setdefault(module, []).append(hook)
-    try:
-        with evaluation_mode(model, evaluation), attention_function(model, _NAME):
-            yield
-    finally:
+    with ForwardChecks(model, counts) as checks, evaluation_mode(model, evaluation), attention_function(model, _NAME):
+        hook = Hook(handler, counts, checks)
         for module in modules:
-            _HOOKS[module].remove(hook)
-        for handle in watched:
-            handle.remove()
+            _HOOKS.setdefault(module, []).append(hook)
+        try:
+            yield
+        finally:
+            for module in modules:
+                _HOOKS[module].remove(hook)
 
 
 @contextmanager
@@ -189,14 +192,6 @@ def check_interface(model: PreTrainedModel) -> None:
             raise ValueError(unsupported(type(part).__name__))
 
 
-def unsupported(name: str) -> str:
-    """Return the error message, in one line, of a model whose attention cannot be reached."""
-    return (
-        f"{name} does not call its attention through transformers' AttentionInterface, so it cannot be swapped; "
-        f"choose a model that does (BERT, RoBERTa, DistilBERT, ELECTRA, GPT-2, Llama ...)"
-    )
-
-
 def eager_function(module: nn.Module) -> Callable[..., AttentionOutput]:
     """Find the eager attention function of the file that defines the layer, or that one of its parents comes from."""
     for cls in type(module).__mro__:
@@ -207,8 +202,15 @@ def eager_function(module: nn.Module) -> Callable[..., AttentionOutput]:
 
 
 def head_outputs(weights: Tensor, value: Tensor) -> Float[Tensor, "batch query head d_value"]:
-    """Return what each head contributes to each token, in the layout that transformers expects."""
-    return (weights @ value).transpose(1, 2).contiguous()
+    """Return what each head contributes to each token, in the layout that transformers expects.
+
+    Under mixed precision the weights may be float32 and the values bfloat16: the product is taken in the wider type,
+    and handed on in that of the values, as the model's own attention does.
+    """
+    wide = torch.promote_types(weights.dtype, value.dtype)
+    with without_autocast(value.device):
+        output = weights.to(wide) @ value.to(wide)
+    return output.to(value.dtype).transpose(1, 2).contiguous()
 
 
 def visible_keys(attention_mask: Tensor | None, weights: Tensor) -> Bool[Tensor, "batch heads query key"] | None:
@@ -234,21 +236,3 @@ def _configs(model: PreTrainedModel) -> list[Any]:
             found[id(config)] = config
             pending += [getattr(config, name, None) for name in config.sub_configs]
     return list(found.values())
-
-
-def _fail_if_never_called(model: PreTrainedModel, counter: Counts) -> list[Any]:
-    """Make a forward pass fail in which no layer called our function.
-
-    Some models say they use the interface, and don't.
-    """
-    counts: list[int] = []
-
-    def enter(_module: nn.Module, _inputs: Any) -> None:
-        counts.append(counter.calls)
-
-    def leave(_module: nn.Module, _inputs: Any, output: Any) -> None:
-        before = counts.pop()
-        if output is not None and counter.calls == before:
-            raise ValueError(unsupported(type(model).__name__))
-
-    return [model.register_forward_pre_hook(enter), model.register_forward_hook(leave, prepend=True, always_call=True)]

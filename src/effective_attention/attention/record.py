@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from effective_attention.attention.decomposition import as_visible
 from effective_attention.attention.hook import AttentionCall
+from effective_attention.attention.inputs import as_visible
 
 
 @dataclass
@@ -61,6 +61,7 @@ class AttentionSwap:
 
     def add_change(self, change: Float[Tensor, "batch head"]) -> None:
         """Record how much each head's output changed."""
+        change = change.detach()
         self.output_change = max(self.output_change, float(change.max()))
         self._sum += float(change.sum())
 

@@ -11,13 +11,8 @@ from jaxtyping import Float
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from effective_attention.attention.hook import (
-    AttentionCall,
-    AttentionOutput,
-    attention_hook,
-    head_outputs,
-    unsupported,
-)
+from effective_attention.attention.forward_checks import unsupported
+from effective_attention.attention.hook import AttentionCall, AttentionOutput, attention_hook, head_outputs
 from effective_attention.attention.trace import Trace, for_model
 
 

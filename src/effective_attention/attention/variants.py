@@ -15,8 +15,10 @@ from transformers import AttentionInterface
 from transformers.masking_utils import AttentionMaskInterface, eager_mask
 
 from effective_attention.attention.decomposition import Decomposition, effective_part, split
+from effective_attention.attention.forward_checks import NOT_FINITE, naming
 from effective_attention.attention.hook import AttentionCall, AttentionOutput, head_outputs
 from effective_attention.attention.record import AttentionSwap
+from effective_attention.finite import NotFiniteError, all_finite
 
 Function = Callable[[AttentionCall, AttentionSwap], AttentionOutput]
 
@@ -154,9 +156,18 @@ def _as_transformers_wants_it(function: Function) -> Callable[..., AttentionOutp
     """Turn a variant's function into one that a model calls by its registered name, without a record."""
 
     def attention(module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, **options: Any) -> Any:
-        return function(AttentionCall(module, query, key, value, mask, options), AttentionSwap())
+        with naming(lambda: _layer(module)):
+            output, weights = function(AttentionCall(module, query, key, value, mask, options), AttentionSwap())
+            if not all_finite(output):  # without a hook nobody looks when the forward pass ends
+                raise NotFiniteError(NOT_FINITE)
+        return output, weights
 
     return attention
+
+
+def _layer(module: Any) -> str:
+    """Name a layer that is met without its model."""
+    return f"layer {getattr(module, 'layer_idx', '?')} ({type(module).__name__})"
 
 
 def registered_function(name: str) -> Callable[..., AttentionOutput]:

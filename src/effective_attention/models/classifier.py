@@ -1,32 +1,31 @@
 """The finetuned model: a transformers encoder with a classification or regression head, as a LightningModule.
 
-It knows its task's loss and metrics, its optimiser, and how to say under which attention it is being tested; the
-attention itself is swapped from outside with ``use_attention``.
+It knows its task's loss and metrics and its optimiser, and stops where its numbers are no longer finite. Testing it
+under several attentions is ``run.testing``'s.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import torch
 from pytorch_lightning import LightningModule
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torchmetrics import MetricCollection
 from transformers import PreTrainedModel, get_linear_schedule_with_warmup
 
-from effective_attention.attention.swap import use_attention
 from effective_attention.attention.trace import for_model
 from effective_attention.data.batches import Batch
 from effective_attention.data.tasks import Task
+from effective_attention.errors import UserError
+from effective_attention.finite import NotFiniteError, Watch, check_weights, first_not_finite
 
 CHECKPOINT_KEY = "effective_attention"
 
 
 class SequenceClassifier(LightningModule):
-    """A LightningModule that finetunes and tests one model on one task.
+    """A LightningModule that finetunes one model on one task.
 
     Args:
         model: A transformers model with ``task.num_outputs`` outputs; any number where the task has no labels.
@@ -52,11 +51,7 @@ class SequenceClassifier(LightningModule):
         self.warmup = warmup
         self.origin = origin or {}
         self.val_metrics: MetricCollection = task.build_metrics()
-        self.test_metrics: MetricCollection = task.build_metrics()
-        self.attention_name = "standard"  # under which test scores are logged
-        self.test_logits: dict[int, Tensor] = {}
-        self.test_seconds = 0.0
-        self._started = 0.0
+        self._losses = Watch[str]()
         self.train()  # transformers hands models out in eval mode, and Lightning would train them so, without dropout
 
     def forward(self, batch: Batch) -> Tensor:
@@ -64,19 +59,35 @@ class SequenceClassifier(LightningModule):
         logits: Tensor = self.model(**for_model(batch)).logits
         return logits[:, 0] if self.task.is_regression else logits
 
+    def setup(self, stage: str) -> None:
+        """Refuse a precision in which Lightning rounds the labels themselves.
+
+        Raises:
+            UserError: The labels are scores, and the trainer turns every number into half precision.
+        """
+        if self.task.is_regression and self.trainer.precision in ("bf16-true", "16-true"):
+            raise UserError(
+                f"trainer.precision={self.trainer.precision} would round the scores of task={self.task.name} to 2 or 3 "
+                "digits; add trainer.precision=bf16-mixed"
+            )
+
     # --- fit ---
 
     def training_step(self, batch: Batch, batch_index: int) -> Tensor:
         loss = self._loss(self(batch), batch["labels"])
+        self._watch("training", loss)
         self.log("train/loss", loss, prog_bar=True, batch_size=len(batch["labels"]))
         return loss
 
     def validation_step(self, batch: Batch, batch_index: int) -> None:
         logits = self(batch)
-        self.val_metrics.update(self._predictions(logits), batch["labels"])
-        self.log("val/loss", self._loss(logits, batch["labels"]), batch_size=len(logits), sync_dist=True)
+        loss = self._loss(logits, batch["labels"])
+        self._watch("validation", loss)
+        self.val_metrics.update(self.predictions(logits), batch["labels"])
+        self.log("val/loss", loss, batch_size=len(logits), sync_dist=True)
 
     def on_validation_epoch_end(self) -> None:
+        self._check_losses()
         scores = self.val_metrics.compute()
         self.log_dict({f"val/{name}": score for name, score in scores.items()}, prog_bar=True, sync_dist=True)
         self.val_metrics.reset()
@@ -86,8 +97,30 @@ class SequenceClassifier(LightningModule):
             return nn.functional.mse_loss(logits.float(), labels)
         return nn.functional.cross_entropy(logits.float(), labels)
 
-    def _predictions(self, logits: Tensor) -> Tensor:
+    def predictions(self, logits: Tensor) -> Tensor:
+        """Return what metrics compare with labels: classes (batch,), or scores."""
         return logits.float() if self.task.is_regression else logits.argmax(dim=-1)
+
+    def on_train_epoch_end(self) -> None:
+        self._check_losses()
+
+    def _watch(self, stage: str, loss: Tensor) -> None:
+        """Look at a loss: at once on the CPU; a GPU is asked about many at a time, and is not made to wait."""
+        self._losses.add(f"the {stage} loss is NaN or infinite at step {self.global_step}", loss)
+        if self._losses.due:
+            self._check_losses()
+
+    def _check_losses(self) -> None:
+        """Stop where a loss was not finite.
+
+        Raises:
+            NotFiniteError: Names the first such step, and a parameter that is not finite either by now.
+        """
+        what = self._losses.first()
+        if what is not None:
+            parameter = first_not_finite(dict(self.model.named_parameters()))
+            also = "" if parameter is None else f" (and parameter {parameter} by now)"
+            raise NotFiniteError(f"{what}{also}: training has diverged; add a smaller optimizer.lr, or warmup=0.1")
 
     def configure_optimizers(self) -> dict[str, Any]:
         if self.make_optimizer is None:
@@ -100,46 +133,16 @@ class SequenceClassifier(LightningModule):
             "lr_scheduler": {"scheduler": schedule, "interval": "step", "name": "learning_rate"},
         }
 
-    # --- test ---
-
-    def on_test_epoch_start(self) -> None:
-        self.test_metrics.reset()
-        self.test_logits = {}
-        self._warm_up()
-        self._started = self._clock()
-
-    def test_step(self, batch: Batch, batch_index: int) -> None:
-        logits = self(batch)
-        if self.task.has_labels:
-            self.test_metrics.update(self._predictions(logits), batch["labels"])
-        kept = logits.detach().float().cpu()
-        self.test_logits.update(zip(batch["index"].tolist(), kept, strict=True))
-
-    def on_test_epoch_end(self) -> None:
-        self.test_seconds = self._clock() - self._started
-        scores = self.test_metrics.compute() if self.task.has_labels else {}
-        self.log_dict({f"test/{self.attention_name}/{name}": score for name, score in scores.items()}, sync_dist=True)
-
-    def _warm_up(self) -> None:
-        """Run one batch without timing it.
-
-        The first call of a kernel is slow, and would be charged to whichever attention comes first.
-        """
-        batch = next(iter(self.trainer.datamodule.test_dataloader()), None)
-        if batch is None:  # more processes than batches
-            return
-        with use_attention(self.model, self.attention_name):  # a record of its own: this batch must not be counted
-            self({name: value.to(self.device) for name, value in batch.items()})
-
-    def _clock(self) -> float:
-        if self.device.type == "cuda":
-            torch.cuda.synchronize(self.device)
-        return time.perf_counter()
-
     # --- checkpoints ---
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Add the model's origin, as primitives and tensors only, so that a checkpoint loads with ``weights_only``."""
+        """Add the model's origin, as primitives and tensors only, so that a checkpoint loads with ``weights_only``.
+
+        Raises:
+            NotFiniteError: A loss or a weight is not finite: nobody could go on from there.
+        """
+        self._check_losses()
+        check_weights(checkpoint.get("state_dict", {}), "no checkpoint is written")
         config = self.model.config.to_dict()
         checkpoint[CHECKPOINT_KEY] = {"task": self.task.to_dict(), "architecture": _primitive(config), **self.origin}
 

@@ -33,3 +33,13 @@ def number(value: Any, digits: int = 3) -> str:
         return NONE
     small = 0 < abs(value) < 0.5 * 10**-digits
     return f"{value:.1e}" if small else f"{value:.{digits}f}"
+
+
+def span(low: Any, high: Any, digits: int = 3) -> str:
+    """Write a range as text, such as quartiles.
+
+    >>> span(1.25, 1.5, 2), span(None, 1.5) == NONE
+    ('1.25 to 1.50', True)
+    """
+    ends = number(low, digits), number(high, digits)
+    return NONE if NONE in ends else " to ".join(ends)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from effective_attention.reports.grid import NONE, Grid, number
+from effective_attention.reports.grid import NONE, Grid, number, span
 from effective_attention.reports.reductions import task_title
 from effective_attention.reports.sweep import NOT_SCORES
 
@@ -19,7 +19,7 @@ def scores(runs: Sequence[Mapping[str, Any]]) -> Grid:
         front = [task_title(str(facts.get("run/task", ""))), *(run_fact(facts, name) for name in settings)]
         rows += [[*front, kind, *_score_cells(facts, f"test/{kind}/")] for kind in kinds]
     columns = ["task", *settings, "attention", "score", "changed predictions", "largest logit difference"]
-    columns += ["change of a head's output", "heads with a null space", "seconds", "ratio"]
+    columns += ["change of a head's output", "heads with a null space", "seconds", "ratio", "quartiles"]
     return Grid("Scores and time under each attention.", columns, rows, labels=3 + len(settings))
 
 
@@ -48,4 +48,5 @@ def _score_cells(facts: Mapping[str, Any], prefix: str) -> list[str]:
         number(mine.get("null_space_share")),
         number(mine.get("seconds"), 1),
         number(mine.get("seconds_ratio"), 2),
+        span(mine.get("seconds_ratio_low"), mine.get("seconds_ratio_high"), 2),
     ]

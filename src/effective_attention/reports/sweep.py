@@ -28,9 +28,10 @@ _COMMON = {  # what every task has, beside its scores: title and digits
     "seconds_ratio": ("ratio", 2),
     "output_change": ("output change", 3),
 }
+_QUARTILES = ("seconds_ratio_low", "seconds_ratio_high")
 _DIFFERENCE = "max_logit_difference"
-_NOT_SHOWN = ("changed_predictions", "null_space_share", "max_output_change")
-NOT_SCORES = frozenset((*_COMMON, _DIFFERENCE, *_NOT_SHOWN))
+_NOT_SHOWN = ("changed_predictions", "null_space_share", "max_output_change", "timed_batches")
+NOT_SCORES = frozenset((*_COMMON, *_QUARTILES, _DIFFERENCE, *_NOT_SHOWN))
 """What testing measures beside the task's own metrics."""
 
 
@@ -87,7 +88,9 @@ def _row(key: tuple[str, str, str, str], kind: str, members: list[Metrics]) -> R
         row[score] = mean_and_std([run[prefix + score] for run in members], digits=3)
     for name, (title, digits) in _COMMON.items():
         if prefix + name in members[0]:
-            row[title] = mean_and_std([run[prefix + name] for run in members], digits=digits)
+            row[title] = mean_and_std([run.get(prefix + name) for run in members], digits=digits)
+    if all(prefix + name in members[0] for name in _QUARTILES):
+        row["quartiles"] = _range(*([run.get(prefix + name) for run in members] for name in _QUARTILES))
     difference = [run[prefix + _DIFFERENCE] for run in members if prefix + _DIFFERENCE in run]
     row["logit difference"] = _largest(difference) if difference else ""
     return row
@@ -106,6 +109,18 @@ def mean_and_std(values: Sequence[float | None], *, digits: int) -> str:
     return f"{mean} ± {statistics.stdev(known):.{digits}f}" if len(known) > 1 else mean
 
 
+def _range(lows: Sequence[float | None], highs: Sequence[float | None]) -> str:
+    """Write quartiles as text, of several runs their means.
+
+    >>> _range([1.0, 1.2], [1.5, 1.7])
+    '1.10 to 1.60'
+    """
+    known = _known(lows), _known(highs)
+    if known[0] is None or known[1] is None:
+        return "undefined"
+    return f"{statistics.fmean(known[0]):.2f} to {statistics.fmean(known[1]):.2f}"
+
+
 def _largest(values: Sequence[float | None]) -> str:
     known = _known(values)
     return "undefined" if known is None else f"{max(known):.1e}"
@@ -119,7 +134,9 @@ def _known(values: Sequence[float | None]) -> list[float] | None:
 
 def _columns(rows: Sequence[Row]) -> list[str]:
     """List the columns that are not empty everywhere, by first appearance; those that all tasks share go last."""
-    last = [*(title for title, _ in _COMMON.values()), "logit difference"]
+    titles = [title for title, _ in _COMMON.values()]
+    place = titles.index("ratio") + 1
+    last = [*titles[:place], "quartiles", *titles[place:], "logit difference"]
     names = dict.fromkeys(name for row in rows for name in row)
     used = [name for name in names if any(row.get(name) for row in rows)]
     return [name for name in used if name not in last] + [name for name in last if name in used]

@@ -92,10 +92,9 @@ class PlannedAnalyses:
     def subject(self, device: torch.device) -> Subject:
         """Bring model and examples together on a device, as what analyses look at."""
         data = self.run.datamodule
-        model = self.run.classifier.model
-        for part in (model, self.reference):
-            if part is not None:
-                part.to(device)
+        model = _at_least_float32(self.run.classifier.model).to(device)
+        if self.reference is not None:
+            self.reference.to(device, dtype=model.dtype)
         split = data.split(data.eval_split)
         return Subject(model, self.reference, data, split, self.annotated, device, self.reading)
 
@@ -154,6 +153,11 @@ class PlannedAnalyses:
         front = pd.DataFrame(columns, index=table.index)
         own = [name for name in columns if name in table]
         return pd.concat([front.assign(**table[own]), table.drop(columns=own)], axis=1)
+
+
+def _at_least_float32(model: PreTrainedModel) -> PreTrainedModel:
+    """Return the model, or a copy in float32 of one that a trainer keeps in half precision (``bf16-true``)."""
+    return model if torch.finfo(model.dtype).bits >= 32 else copy.deepcopy(model).float()
 
 
 def is_finetuned(run: Run) -> bool:

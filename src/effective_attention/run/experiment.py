@@ -20,6 +20,7 @@ from pytorch_lightning.callbacks import Callback, LearningRateMonitor, ModelChec
 from pytorch_lightning.trainer.states import TrainerFn
 
 from effective_attention.errors import UserError
+from effective_attention.finite import NotFiniteError
 from effective_attention.io import write_json, write_text
 from effective_attention.models.checkpoints import WholeCheckpointIO, check_fits, find_checkpoint, read_checkpoint
 from effective_attention.reports.chapters import all_chapters
@@ -92,6 +93,8 @@ class _SaveWhenInterrupted(Callback):
         self.path = folder / "checkpoints" / "last.ckpt"
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
+        if isinstance(exception, NotFiniteError):
+            return  # nobody could go on from there
         if trainer.global_step > 0 and trainer.state.fn == TrainerFn.FITTING:  # its validation included
             trainer.save_checkpoint(self.path)
             log.warning("stopped at step %d; go on with resume=%s", trainer.global_step, self.path)
@@ -139,7 +142,8 @@ def _test_and_report(
     tested = compare_attentions(
         trainer, run.classifier, run.datamodule, cfg.attention.kinds, repeats=cfg.attention.repeats
     )
-    metrics = {**run.facts, **run.datamodule.facts(), **earlier, **tested}
+    precision = {"run/precision": str(trainer.precision)}
+    metrics = {**run.facts, **precision, **run.datamodule.facts(), **earlier, **tested}
     results = planned.run_all(metrics, trainer.strategy.root_device)
     scalars = named_scalars(results.tables, all_chapters())
     metrics |= scalars

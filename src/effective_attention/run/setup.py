@@ -21,6 +21,7 @@ from effective_attention.attention.swap import check_swappable
 from effective_attention.data.datamodule import Source, TextDataModule
 from effective_attention.data.tasks import Task
 from effective_attention.errors import UserError, first_line
+from effective_attention.finite import check_weights
 from effective_attention.models.checkpoints import find_checkpoint, read_checkpoint, restore_classifier
 from effective_attention.models.classifier import CHECKPOINT_KEY, SequenceClassifier
 from effective_attention.models.encoders import Encoder, encoder_from_dict
@@ -77,6 +78,8 @@ def prepare(cfg: DictConfig, checkpoint: str | None) -> Run:
         state = read_checkpoint(find_checkpoint(checkpoint, "checkpoint"), task)
         classifier = restore_classifier(state, task)
         encoder = encoder_from_dict(state[CHECKPOINT_KEY]["encoder"])
+    origin_of_weights = f"model {encoder.name}" if checkpoint is None else f"checkpoint={checkpoint}"
+    check_weights(classifier.model.state_dict(), origin_of_weights)
     for kind in cfg.attention.kinds:
         _check_attention(classifier, kind)
     datamodule = _datamodule(cfg, task, source, encoder, classifier)

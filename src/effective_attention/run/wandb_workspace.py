@@ -48,7 +48,11 @@ def _bars(panels: Any, title: str, pattern: str) -> Any:
 def _cost(panels: Any) -> list[Any]:
     return [
         _bars(panels, "seconds", "test/{}/seconds"),
-        panels.BarPlot(title="time, effective / standard", metrics=["test/effective/seconds_ratio"], orientation="v"),
+        panels.BarPlot(
+            title="time, effective / standard: lower quartile, median, upper quartile of the batches",
+            metrics=[f"test/effective/seconds_ratio{end}" for end in ("_low", "", "_high")],
+            orientation="v",
+        ),
         panels.BarPlot(
             title="largest logit difference", metrics=["test/effective/max_logit_difference"], orientation="v"
         ),

@@ -10,6 +10,7 @@ import pandas as pd
 from effective_attention.analyses.common.base import Analysis
 from effective_attention.analyses.common.progress import progress
 from effective_attention.analyses.common.subject import Subject
+from effective_attention.attention.precision import without_autocast
 
 Tables = dict[str, pd.DataFrame]
 
@@ -23,12 +24,26 @@ def run_analyses(
 ) -> Tables:
     """Go over the examples once (all, or the chosen ones), then make a table per analysis and check its schema.
 
+    In the precision of the model's weights: autocast is switched off.
+
     Args:
         subject: Model and examples.
         analyses: The analyses by name, each after its ``setup``.
         indices: The chosen examples; None: all.
         title: Title of the progress bar; None: no bar.
     """
+    with without_autocast(subject.device):
+        tables = _tables(subject, analyses, indices, title)
+    for name, table in tables.items():
+        schema = analyses[name].schema
+        if schema is not None:
+            schema.check(table, name)
+    return tables
+
+
+def _tables(
+    subject: Subject, analyses: Mapping[str, Analysis], indices: Sequence[int] | None, title: str | None
+) -> Tables:
     moved = {name: analysis.to(subject.device) for name, analysis in analyses.items()}
     asked = [
         (batch, [analysis for analysis in moved.values() if analysis.wants(batch)])
@@ -41,9 +56,4 @@ def run_analyses(
             analysis.update(seen)
     with warnings.catch_warnings():  # a process without a batch is no mistake
         warnings.filterwarnings("ignore", message="The ``compute`` method of metric")
-        tables = {name: analysis.compute() for name, analysis in moved.items()}
-    for name, table in tables.items():
-        schema = moved[name].schema
-        if schema is not None:
-            schema.check(table, name)
-    return tables
+        return {name: analysis.compute() for name, analysis in moved.items()}

@@ -1,0 +1,76 @@
+"""What may be split: attention and values that belong together and are finite, and the keys that are seen."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from effective_attention.finite import NotFiniteError, all_finite
+
+
+def check_shapes(attention: Tensor, value: Tensor) -> None:
+    """Refuse tensors that do not belong together.
+
+    Raises:
+        ValueError: A shape does not fit.
+        TypeError: They are no floating-point numbers.
+    """
+    if attention.ndim != 4 or value.ndim != 4:
+        raise ValueError(
+            f"attention and value must have 4 axes (batch, head, query, key) and (batch, head, key, d_head), "
+            f"got {tuple(attention.shape)} and {tuple(value.shape)}"
+        )
+    if attention.shape[:2] != value.shape[:2] or attention.shape[3] != value.shape[2]:
+        raise ValueError(
+            f"attention {tuple(attention.shape)} and value {tuple(value.shape)} disagree in batch, head or key; under "
+            f"grouped-query attention repeat the values for every query head first"
+        )
+    if not (attention.is_floating_point() and value.is_floating_point()):
+        raise TypeError(f"attention and value must be floating point, got {attention.dtype} and {value.dtype}")
+
+
+def only_seen(numbers: Tensor, seen: Tensor | None, name: str) -> Tensor:
+    """Return the numbers, with 0 for hidden ones where some are not finite: 0 times NaN would be NaN.
+
+    Raises:
+        NotFiniteError: One that is seen is not finite.
+    """
+    if all_finite(numbers):
+        return numbers
+    kept = numbers if seen is None else torch.where(seen, numbers, 0)
+    if not all_finite(kept):
+        example, head = (~kept.isfinite()).nonzero()[0, :2].tolist()
+        raise NotFiniteError(
+            f"{name} holds NaN or infinite numbers, first in example {example}, head {head}: "
+            "the model's activations have overflowed, or its weights have diverged"
+        )
+    return kept
+
+
+def as_visible(mask: Tensor, attention: Tensor) -> Bool[Tensor, "batch heads queries key"] | None:
+    """Return the mask as bool (batch, 1 or head, 1 or query, key), with a query axis only where queries differ.
+
+    None where nothing is hidden.
+    """
+    batch, head, query, key = attention.shape
+    if mask.is_floating_point() and not ((mask == 0) | (mask == 1)).all():
+        raise ValueError("mask must be bool or hold 0 and 1 only; turn an additive mask into one with `mask == 0`")
+    visible = mask.to(device=attention.device, dtype=torch.bool)
+    if visible.shape == (batch, key):
+        visible = visible[:, None, None, :]
+    elif visible.shape == (query, key):
+        visible = visible[None, None]
+    if (
+        visible.ndim != 4
+        or any(got not in (1, want) for got, want in zip(visible.shape[:3], (batch, head, query), strict=True))
+        or visible.shape[3] != key
+    ):
+        raise ValueError(
+            f"mask must have shape (batch, key) = {(batch, key)}, (query, key), or broadcast to "
+            f"{tuple(attention.shape)}, got {tuple(mask.shape)}"
+        )
+    if bool(visible.all()):
+        return None
+    first = visible[:, :, :1]
+    return first.expand(batch, -1, -1, -1) if bool((visible == first).all()) else visible.expand(batch, -1, -1, -1)
