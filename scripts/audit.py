@@ -23,7 +23,7 @@ def verdict(dependencies: list[dict[str, Any]]) -> tuple[int, str]:
     """Return the exit code and what to say of pip-audit's report."""
     skipped = [entry["name"] for entry in dependencies if "skip_reason" in entry]
     found = [
-        f"{entry['name']} {entry['version']}: {problem['id']}, fixed in {', '.join(problem['fix_versions']) or 'nothing'}"
+        f"{entry['name']} {entry['version']}: {problem['id']}, fixed in {' or '.join(problem['fix_versions'])}"
         for entry in dependencies
         for problem in entry.get("vulns", [])
     ]

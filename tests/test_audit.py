@@ -5,6 +5,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+
 from helpers.paths import ROOT
 
 
