@@ -35,7 +35,7 @@ def quoted(value: object) -> str:
     "'it'"
     """
     try:
-        return shorten(repr(value))
+        return repr(shorten(value)) if isinstance(value, str) else shorten(repr(value))
     except (RecursionError, ValueError):
         return type(value).__name__
 

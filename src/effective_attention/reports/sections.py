@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from pandas import DataFrame
 
+from effective_attention.io import csv_text
 from effective_attention.reports.chapter import Chapter, Drawing, Highlights
 from effective_attention.reports.chapters import all_chapters
 from effective_attention.reports.drawing.files import figure_bytes
@@ -192,7 +193,7 @@ def _picture(drawing: Drawing, table: DataFrame, figures: Path | None) -> Pictur
 
 def _full(name: str, table: DataFrame) -> FullTable:
     whole = table.drop(columns="run", errors="ignore")
-    csv = whole.to_csv(index=False)
+    csv = csv_text(whole)
     head = whole.head(_MOST_ROWS)
     rows = [[_cell(value) for value in row] for row in head.astype(object).to_numpy()]
     link = f"data:text/csv;charset=utf-8,{quote(csv)}" if len(csv.encode()) <= _MOST_BYTES else None
