@@ -28,6 +28,11 @@ of effective attention (`exact` or `padded`).
 One of our names is `null`, which CSV readers take for a missing value: read CSV files with
 `pandas.read_csv(path, keep_default_na=False, na_values=[""])`, or read the Parquet files, which need no care.
 
+A text that a spreadsheet would take for a formula (it begins with `=`, `+`, `-`, `@`, a tab or a line break; tokens do)
+has an apostrophe in front of it in CSV files, as spreadsheets themselves mark text; numbers stay as they are, and the
+Parquet files are exact. To take it away again:
+`column.str.replace(r"^'(?='*[=+\\-@\\t\\r\\n\\uFF1D\\uFF0B\\uFF0D\\uFF20])", "", regex=True)`.
+
 Columns marked * are the keys: no two rows of a table have the same. Numbers may be missing where nothing was counted.
 """
 

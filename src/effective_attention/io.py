@@ -10,6 +10,7 @@ import json
 import logging
 import math
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -61,11 +62,37 @@ def write_json(path: Path, values: Mapping[str, Any]) -> None:
 
 
 def write_table(path: Path, table: pd.DataFrame) -> None:
-    """Write ``path``.parquet, which keeps types, and ``path``.csv, which everything reads; each in one step."""
+    """Write ``path``.parquet, which is exact, and ``path``.csv, which everything reads; each in one step."""
     with whole_file(path.with_name(f"{path.name}.parquet")) as file:
         table.to_parquet(file, index=False)
     with whole_file(path.with_name(f"{path.name}.csv")) as file:
-        table.to_csv(file, index=False, lineterminator="\n")
+        file.write(csv_text(table).encode())
+
+
+_FORMULA = re.compile(r"'*[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]")  # the last four: full-width = + - @
+
+
+def csv_text(table: pd.DataFrame) -> str:
+    """Write a table as CSV that is safe to open in a spreadsheet, which would run a text such as ``=1+1`` as a formula.
+
+    An apostrophe, which spreadsheets take for "this is text", goes in front of such a text. Numbers stay as they are.
+    Nothing is lost: a text of apostrophes and then one of these signs gets one more, so that taking the first one away
+    from any such cell gives the table back. Lines end as RFC 4180 has it: Python before 3.13 would else leave a text
+    that holds a carriage return without quotes, and what follows would begin a row.
+    """
+    safe = table.assign(**{str(name): _as_text(column) for name, column in table.items()})
+    return safe.to_csv(index=False, lineterminator="\r\n")
+
+
+def _as_text(column: pd.Series) -> pd.Series:
+    """Put an apostrophe in front of a column's formulas; a column of numbers is returned as it is."""
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+    if is_numeric_dtype(column.dtype) or is_bool_dtype(column.dtype):
+        return column
+    return column.astype(object).map(
+        lambda value: f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
+    )
 
 
 # --- caches: what texts were turned into. One that is damaged or cannot be written costs time, never the run ---

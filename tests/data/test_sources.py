@@ -102,6 +102,26 @@ def test_local_reads_classic_tsv(tmp_path: Path, name: str, bom: str, end: str) 
     assert (examples.texts, examples.labels) == ([row[:2] for row in PAIRS], [1, 0])
 
 
+@pytest.mark.parametrize("repeats", [1, 2], ids=["missing", "twice"])
+@pytest.mark.parametrize(
+    "header", ["x" * 3_000_000, "\t".join(f"c{n}" for n in range(400_000)), "\x1b[2J\x00"], ids=["long", "many", "odd"]
+)
+def test_a_header_of_megabytes_is_not_printed(header: str, repeats: int, tmp_path: Path) -> None:
+    write(tmp_path / "MRPC" / "train.tsv", "\t".join([header] * repeats) + "\n1\ta\tb\n")
+    with pytest.raises(UserError) as error:
+        LocalSource(tmp_path).load(mrpc, "train")
+    assert len(str(error.value)) < 500 + len(str(tmp_path))
+    assert str(error.value).isprintable()
+
+
+def test_a_short_row_of_a_wide_table_is_one_short_line(tmp_path: Path) -> None:
+    columns = ["label", "sentence1", "sentence2", *(f"c{n}" for n in range(100_000))]
+    write(tmp_path / "train.csv", ",".join(columns) + "\n1,a\n")
+    with pytest.raises(UserError, match=r"line 2: 2 columns, expected 100003 \(label, .* and 99983 more\)") as error:
+        LocalSource(tmp_path).load(mrpc, "train")
+    assert len(str(error.value)) < 500 + len(str(tmp_path))
+
+
 def test_local_reads_cola_without_header(tmp_path: Path) -> None:
     write(tmp_path / "CoLA" / "dev.tsv", "gj04\t1\t\tThe sailors rode the breeze.\ngj04\t0\t*\tThem rode breeze the.\n")
     examples = LocalSource(str(tmp_path)).load(cola, "validation")
@@ -265,7 +285,7 @@ def test_local_file_without_examples(tmp_path: Path) -> None:
         (
             "train.jsonl",
             '{"sentence1": "a", "sentence2": "b", "label": "' + "x" * 99 + '"}',
-            r"label 'x{56}\.\.\. is not",
+            r"label 'x{57}\.\.\.' is not",
         ),
         (
             "train.tsv",

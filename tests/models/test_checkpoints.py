@@ -158,17 +158,6 @@ def test_what_training_wrote_can_be_restored(name: str, trained: Any, mrpc: Any)
     assert ("optimizer_states" in checkpoint) == (name == "last.ckpt")
 
 
-@pytest.mark.parametrize("change", ["missing", "shape"])
-def test_weights_that_do_not_fit(change: str, trained: Any, mrpc: Any) -> None:
-    checkpoint = read_checkpoint(trained.folder / "checkpoints" / "best.ckpt", mrpc)
-    if change == "missing":
-        del checkpoint["state_dict"]["model.classifier.bias"]
-    else:
-        checkpoint["state_dict"]["model.classifier.bias"] = torch.zeros(7)
-    with pytest.raises(UserError, match="checkpoint's model is tiny, whose weights do not fit"):
-        restore_classifier(checkpoint, mrpc)
-
-
 def test_another_model(trained: Any, mrpc: Any) -> None:
     checkpoint = read_checkpoint(trained.folder / "checkpoints" / "last.ckpt", mrpc)
     other = SequenceClassifier(TinyEncoder(layers=3).classifier(2), mrpc)
@@ -192,3 +181,20 @@ def test_a_checkpoint_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch
     assert error.value.filename == str(path)
     assert [file.name for file in path.parent.iterdir()] == ["it.ckpt"]
     assert torch.load(path, weights_only=True) == {"step": 1}
+
+
+def test_only_checkpoints_of_this_run_are_removed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    writer = WholeCheckpointIO()
+    ours = [tmp_path / "run" / name for name in ("old.ckpt", "new.ckpt")]
+    for path in ours:
+        writer.save_checkpoint({}, path)
+    (tmp_path / "precious").mkdir()
+    theirs = [tmp_path / "precious", tmp_path / "notes.ckpt", tmp_path / "run" / "metrics.json", tmp_path / "run"]
+    for path in theirs[1:3]:
+        path.touch()
+    for path in [*theirs, tmp_path / "run" / ".." / "notes.ckpt", tmp_path / "nowhere.ckpt", "s3://bucket/it.ckpt"]:
+        writer.remove_checkpoint(path)
+    assert all(path.exists() for path in theirs)
+    assert caplog.text.count("is not a checkpoint of this run") == 5
+    writer.remove_checkpoint(str(ours[0]))
+    assert [path.exists() for path in ours] == [False, True]

@@ -9,7 +9,6 @@ from typing import Any
 import huggingface_hub.constants
 import pytest
 import torch
-import transformers.utils.hub
 
 from effective_attention.errors import UserError
 from effective_attention.models import encoders
@@ -18,7 +17,6 @@ from effective_attention.models.encoders import (
     RandomEncoder,
     TinyEncoder,
     embedded_folder,
-    empty_classifier,
     encoder_from_dict,
 )
 
@@ -262,12 +260,3 @@ def test_checkpoints_from_before_still_name_their_encoder() -> None:
 )
 def test_round_trip_through_a_dict(encoder: Any) -> None:
     assert encoder_from_dict(encoder.to_dict()) == encoder
-
-
-def test_empty_classifier_has_the_architecture_and_needs_no_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = TinyEncoder().classifier(3)
-    monkeypatch.setattr(transformers.utils.hub, "cached_files", lambda *_, **__: pytest.fail("reached for files"))
-    again = empty_classifier(model.config.to_dict())
-    assert {name: tensor.shape for name, tensor in again.state_dict().items()} == {
-        name: tensor.shape for name, tensor in model.state_dict().items()
-    }

@@ -10,7 +10,7 @@ from typing import Any
 from effective_attention.data.annotation.pipelines import TaggedText
 from effective_attention.data.tables import Marks, Row, Table
 from effective_attention.data.tasks import LABEL, Task
-from effective_attention.errors import UserError
+from effective_attention.errors import UserError, listed, quoted
 
 SKIP_BROKEN_ROWS = "data.skip_broken_rows=true"
 """What to add to leave out what cannot be read."""
@@ -114,7 +114,7 @@ def _check_columns(table: Table, columns: Mapping[str, str]) -> None:
 
 
 def _missing(missing: list[str], label: str | None, present: tuple[str, ...]) -> str:
-    there = f"there are: {', '.join(present) or 'none'}"
+    there = f"there are: {listed(present) or 'none'}"
     if missing == [label]:
         return f"no label column {label!r} ({there}); an unlabelled split cannot be used, take a labelled one"
     return f"missing column{'s' * (len(missing) > 1)} {', '.join(map(repr, missing))} ({there})"
@@ -131,7 +131,7 @@ def _text(row: Row, column: str) -> str:
         raise _BrokenRowError(_missing([column], None, tuple(row.cells)))
     text = row.cells[column]
     if not isinstance(text, str):
-        raise _BrokenRowError(f"{column!r} must be a text, got {_shown(text)}")
+        raise _BrokenRowError(f"{column!r} must be a text, got {quoted(text)}")
     if not text.strip():
         raise _BrokenRowError(f"the text in {column!r} is empty")
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
@@ -146,7 +146,7 @@ def _label(table: Table, row: Row, column: str, label_of: Callable[[Any], int | 
     try:
         return label_of(value)
     except ValueError as error:
-        hint = "; an unlabelled split cannot be used, take a labelled one" if str(value) in _NO_LABEL else ""
+        hint = "; an unlabelled split cannot be used, take a labelled one" if _word(value) in _NO_LABEL else ""
         raise UserError(f"{_at(table, row)}: {error}{hint}") from None
 
 
@@ -160,15 +160,20 @@ def _label_reader(task: Task) -> Callable[[Any], int | float] | None:
     return _score_reader(*task.label_range) if task.label_range is not None else _class_reader(task.labels)
 
 
+def _word(value: Any) -> str:
+    """Write a cell as a file would; a list or an object, which may be too deep to write, is no word."""
+    return "an object" if isinstance(value, list | dict) else str(value)
+
+
 def _class_reader(names: Sequence[str]) -> Callable[[Any], int]:
     """Return a function that reads a class label: its name or the hub's id; 1.0 and True are neither."""
     ids = {str(number): number for number in range(len(names))} | {name: number for number, name in enumerate(names)}
     allowed = ", ".join(f"{name} ({number})" for number, name in enumerate(names))
 
     def read(value: Any) -> int:
-        found = ids.get(str(value))
+        found = ids.get(_word(value))
         if found is None:
-            raise ValueError(f"label {_shown(value)} is not one of {allowed}")
+            raise ValueError(f"label {quoted(value)} is not one of {allowed}")
         return found
 
     return read
@@ -181,12 +186,7 @@ def _score_reader(low: float, high: float) -> Callable[[Any], float]:
         except (TypeError, ValueError, OverflowError):
             score = math.nan
         if not low <= score <= high:  # also true of NaN
-            raise ValueError(f"label {_shown(value)} is not a number from {low:g} to {high:g}")
+            raise ValueError(f"label {quoted(value)} is not a number from {low:g} to {high:g}")
         return score
 
     return read
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

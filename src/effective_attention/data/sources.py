@@ -15,7 +15,7 @@ from typing import Any
 from effective_attention.data.examples import Examples, read_examples
 from effective_attention.data.tables import READERS, Row, Table, read_table
 from effective_attention.data.tasks import LABEL, Task
-from effective_attention.errors import UserError, first_line
+from effective_attention.errors import UserError, first_line, listed
 
 __all__ = ["Examples", "HubSource", "LocalSource", "SampleSource"]
 
@@ -105,7 +105,7 @@ def _label_names(dataset: Any, task: Task, place: str) -> list[str] | None:
     """Return the dataset's own label names, in its order, where it has them; refuse names that are not the task's."""
     names = getattr(dataset.features.get(LABEL), "names", None)
     if names is not None and set(names) != set(task.labels):
-        theirs = ", ".join(names)
+        theirs = listed(names)
         ours = ", ".join(task.labels) or "scores"
         raise UserError(f"{place}: its labels are {theirs}, those of task {task.name} {ours}; check {_OPTIONS}")
     return names

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from effective_attention.errors import UserError, first_line
+from effective_attention.errors import UserError, first_line, listed
 
 
 @dataclass(frozen=True)
@@ -146,14 +146,14 @@ def _with_header(path: Path, lines: Iterator[tuple[int, list[str]]], header: Seq
             raise UserError(f"{path}: the file is empty; expected a header line and then examples")
     columns = tuple(header)
     if len(set(columns)) < len(columns):
-        raise UserError(f"{path}, line 1: a column name appears twice in the header: {', '.join(columns)}")
+        raise UserError(f"{path}, line 1: a column name appears twice in the header: {listed(columns)}")
     return Table(place=str(path), rows=(_named_row(number, cells, columns) for number, cells in lines), columns=columns)
 
 
 def _named_row(number: int, cells: list[str], columns: tuple[str, ...]) -> Row:
     if len(cells) != len(columns):
         return Row(
-            number, {}, f"{len(cells)} column{'s' * (len(cells) != 1)}, expected {len(columns)} ({', '.join(columns)})"
+            number, {}, f"{len(cells)} column{'s' * (len(cells) != 1)}, expected {len(columns)} ({listed(columns)})"
         )
     return Row(number, dict(zip(columns, cells, strict=True)))
 

@@ -6,8 +6,6 @@ that a text might bring along can run.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +19,7 @@ from effective_attention.explorer.modules import link
 from effective_attention.explorer.packing import ALPHABET, pack, whole_numbers
 from effective_attention.explorer.sides import Array, Side
 from effective_attention.graphs.conventions import RESIDUAL
+from effective_attention.reports.policy import content_policy
 
 TEMPLATES = Path(__file__).parent / "static"
 NEURON_DECIMALS = 2
@@ -55,7 +54,7 @@ def build_page(sides: Sequence[Side], *, title: str) -> str:
     return environment.get_template("explorer.html.j2").render(
         title=title,
         made_by=header["made_by"],
-        policy=_policy(script),
+        policy=content_policy(script, images="data: blob:"),
         style=style,
         script=script,
         header=_safe_json(header),
@@ -122,14 +121,6 @@ def _packed(side: Side, decimals: int, blocks: dict[str, str]) -> dict[str, list
         "query": neurons(side.query),
         "key": neurons(side.key),
     }
-
-
-def _policy(script: str) -> str:
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return (
-        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data: blob:; "
-        f"base-uri 'none'; form-action 'none'"
-    )
 
 
 def _safe_json(values: dict[str, Any]) -> str:

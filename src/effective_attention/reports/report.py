@@ -60,13 +60,18 @@ def write_report(
         raise UserError(f"{path}: no finished run to report on; a run is a folder with metrics.json")
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+    from effective_attention.reports.policy import content_policy
     from effective_attention.reports.sections import overview, sections
 
     loader = FileSystemLoader(_TEMPLATES)
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
     html = environment.get_template("report.html.j2").render(
-        overview=overview(runs), sections=sections(runs, combine(runs) if tables is None else tables, figures)
+        overview=overview(runs),
+        sections=sections(runs, combine(runs) if tables is None else tables, figures),
+        script=script,
+        policy=content_policy(script, images="data:"),
     )
     write_text(path, html)

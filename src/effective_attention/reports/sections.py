@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from pandas import DataFrame
 
+from effective_attention.io import csv_text
 from effective_attention.reports.chapter import Chapter, Drawing, Highlights
 from effective_attention.reports.chapters import all_chapters
 from effective_attention.reports.drawing.files import figure_bytes
@@ -201,7 +202,7 @@ def _csv_link(table: DataFrame) -> str | None:
     """Return the whole table as a link; None where it is too long for the page, which is seen without writing it."""
     if table.size > _MOST_BYTES // 2:  # a cell and its comma
         return None
-    csv = table.to_csv(index=False)
+    csv = csv_text(table)
     return f"data:text/csv;charset=utf-8,{quote(csv)}" if len(csv.encode()) <= _MOST_BYTES else None
 
 

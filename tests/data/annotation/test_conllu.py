@@ -124,7 +124,7 @@ BAD = [
     ([row(1, "a"), row(2, "b", 1), row(1, "c")], 3, "id '1' where 3 should follow"),
     ([row("x", "a")], 1, "id 'x' where 1 should follow"),
     ([row(1, "a"), surface("3.1", "b")], 2, r"id '3\.1' where 2 should follow"),
-    ([row("9" * 5000, "a")], 1, "id '9+' where 1 should follow"),
+    ([row("9" * 5000, "a")], 1, r"id '9+\.\.\.' where 1 should follow"),
     ([surface("2-3", "ab"), row(1, "a")], 1, "id '2-3' where 1 should follow"),
     (
         [surface("1-2", "ab"), surface("1-3", "ab"), row(1, "a")],
@@ -147,7 +147,7 @@ BAD = [
     ([row(1, "a"), row(2, "b", 2)], 2, "head must be the number of another word, .* got '2'"),
     ([row(1, "a"), row(2, "b", -1)], 2, "head must be .* got '-1'"),
     ([row(1, "a"), row(2, "b", "_")], 2, "head must be .* got '_'"),
-    ([row(1, "a"), row(2, "b", "7" * 5000)], 2, "head must be .* got '7+'"),
+    ([row(1, "a"), row(2, "b", "7" * 5000)], 2, r"head must be .* got '7+\.\.\.'"),
     (
         [row(1, "a"), row(2, "b", 1, upos="CONJ")],
         2,

@@ -30,12 +30,13 @@ from effective_attention.data.agreement.grammar import word_span
 from effective_attention.data.examples import Examples, read_examples
 from effective_attention.data.tables import Marks, Row, Table, read_table
 from effective_attention.data.tasks import LABEL, Task
-from effective_attention.errors import UserError
+from effective_attention.errors import UserError, listed, quoted
 
 _FILES = {"train": "linzen_filtered.tsv", "validation": "linzen_dev.tsv", "test": "linzen_test.tsv"}
 _TAGS = {"VBZ": "singular", "VBP": "plural"}
 _SINGULAR = {"is": "are", "was": "were", "has": "have", "does": "do", "goes": "go"}
 _SHARED = ("sentence", "verb_idx", "verb", "inflected_verb")
+_DIGITS = 9  # of a place in a sentence: far more words than any has
 Cells = Mapping[str, Any]
 
 
@@ -55,7 +56,7 @@ def load(task: Task, split: str, *, dir: Path, skip_broken_rows: bool = False) -
     own = ("verb_pos", "subj_idx") if not filtered else ()
     missing = [column for column in (*_SHARED, *own) if column not in (table.columns or ())]
     if missing:
-        there = ", ".join(table.columns or ())
+        there = listed(table.columns or ())
         raise UserError(
             f"{path}: missing column{'s' * (len(missing) > 1)} {', '.join(map(repr, missing))} (there are: {there})"
         )
@@ -105,9 +106,9 @@ def _index(cells: Cells, column: str, end: int) -> int:
     """Read a place in the sentence, counted from 0; refuse a verb with nothing before it."""
     least = 1 if column == "verb_idx" else 0
     value = cells[column]
-    if not value.isdecimal() or not least <= int(value) < end:
+    if not value.isdecimal() or len(value) > _DIGITS or not least <= int(value) < end:
         raise _UnreadableError(
-            f"{column} must be a whole number from {least} to {end - 1} (words count from 0), got {value!r}"
+            f"{column} must be a whole number from {least} to {end - 1} (words count from 0), got {quoted(value)}"
         )
     return int(value)
 
@@ -115,7 +116,7 @@ def _index(cells: Cells, column: str, end: int) -> int:
 def _check_verb(word: str, cells: Cells) -> None:
     if word.lower() != cells["verb"].lower() and word != cells.get("verb_pos"):
         raise _UnreadableError(
-            f"word {cells['verb_idx']} is {word!r}, not the verb {cells['verb']!r} (words count from 0)"
+            f"word {cells['verb_idx']} is {quoted(word)}, not the verb {quoted(cells['verb'])} (words count from 0)"
         )
 
 
@@ -131,7 +132,9 @@ def _from_forms(cells: Cells) -> str:
         return "singular"
     if is_singular_of(other, verb):
         return "plural"
-    raise _UnreadableError(f"verb {verb!r} and inflected_verb {other!r} do not tell which number the verb has")
+    raise _UnreadableError(
+        f"verb {quoted(verb)} and inflected_verb {quoted(other)} do not tell which number the verb has"
+    )
 
 
 def is_singular_of(singular: str, plural: str) -> bool:

@@ -17,7 +17,7 @@ from typing import NoReturn
 
 from effective_attention.data.annotation.pipelines import UPOS, TaggedText
 from effective_attention.data.tables import numbered_lines
-from effective_attention.errors import UserError
+from effective_attention.errors import UserError, quoted
 
 _COLUMNS = 10
 _IDENTIFIER = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})|(\.[0-9]{1,9}))?")
@@ -185,7 +185,7 @@ def _words_and_surfaces(rows: Sequence[_Row]) -> tuple[list[_Row], list[_Surface
         rows[0].refuse("no word in the sentence; delete it")
     if covered > len(words):
         surfaces[-1].row.refuse(
-            f"the multi-word token {surfaces[-1].row.cells[0]!r} goes on after the sentence; correct its id"
+            f"the multi-word token {quoted(surfaces[-1].row.cells[0])} goes on after the sentence; correct its id"
         )
     return words, surfaces
 
@@ -195,10 +195,10 @@ def _identifier(row: _Row, *, following: int, covered: int) -> tuple[int | None,
     found = _IDENTIFIER.fullmatch(row.cells[0])
     if found is None or int(found[1]) != (following - 1 if found[3] else following):
         hint = "count up from 1, and end a sentence with a blank line"
-        row.refuse(f"id {row.cells[0]!r} where {following} should follow; {hint}")
+        row.refuse(f"id {quoted(row.cells[0])} where {following} should follow; {hint}")
     last = int(found[2]) if found[2] else None
     if last is not None and (last < following or following <= covered):
-        row.refuse(f"the multi-word token {row.cells[0]!r} is empty or begins in another; correct its id")
+        row.refuse(f"the multi-word token {quoted(row.cells[0])} is empty or begins in another; correct its id")
     return last, bool(found[3])
 
 
@@ -216,7 +216,9 @@ def _spans(text: str, surfaces: Sequence[_Surface], words: Sequence[_Row]) -> It
         position = len(text) - len(text[position:].lstrip())
         if not text.startswith(form, position):
             rest = text[position : position + 30]
-            surface.row.refuse(f"the form {form!r} is not what comes next in the text ({rest!r}); {_CORRECT_TEXT}")
+            surface.row.refuse(
+                f"the form {quoted(form)} is not what comes next in the text ({quoted(rest)}); {_CORRECT_TEXT}"
+            )
         yield from _divided(position, form, [word.form for word in words[surface.first : surface.end]])
         position += len(form)
     if text[position:].strip():
@@ -245,7 +247,7 @@ def _divided(start: int, surface: str, forms: Sequence[str]) -> Iterator[tuple[i
 def _upos(word: _Row) -> str:
     tag = word.cells[3]
     if tag != "_" and tag not in UPOS:
-        word.refuse(f"the part of speech {tag!r} is not universal; expected _ or one of {', '.join(UPOS)}")
+        word.refuse(f"the part of speech {quoted(tag)} is not universal; expected _ or one of {', '.join(UPOS)}")
     return "X" if tag == "_" else tag
 
 
@@ -255,6 +257,7 @@ def _head(word: _Row, index: int, count: int) -> int:
     head = int(cell) if _HEAD.fullmatch(cell) else count + 1
     if head > count or head == index + 1:
         word.refuse(
-            f"the head must be the number of another word, up to {count}, or 0 for the root, got {cell!r}; correct it"
+            f"the head must be the number of another word, up to {count}, or 0 for the root, "
+            f"got {quoted(cell)}; correct it"
         )
     return head - 1 if head else index

@@ -9,8 +9,11 @@ import { rolloutNumbers, rolloutToken } from "../core/token_rollout.js";
 import { drawnPanes, panes } from "../views/panes.js";
 import { download, fileName, headWords, viewWords } from "./download.js";
 
+// What a spreadsheet would run gets an apostrophe in front, as in the tables (io.py): tokens may be formulas.
+const FORMULA = /^'*[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]/;
+
 /** @type {(text: string) => string} */
-const quoted = (text) => `"${text.replaceAll('"', '""')}"`;
+const quoted = (text) => `"${FORMULA.test(text) ? "'" : ""}${text.replaceAll('"', '""')}"`;
 
 /** @type {(label: string, numbers: number[]) => string} */
 const lineOf = (label, numbers) => [quoted(label), ...numbers.map(weightText)].join(",");
