@@ -18,7 +18,7 @@ import pytest
 from omegaconf.errors import ConfigKeyError
 
 from effective_attention.errors import UserError
-from effective_attention.run.cli import BAD_INPUT, command, explain, quoted
+from effective_attention.run.cli import BAD_INPUT, command, explain
 from helpers.paths import ROOT
 
 SMALL = (
@@ -104,7 +104,7 @@ def test_a_good_run_says_nothing_on_stderr(run: Run, tmp_path: Path) -> None:
         ("evaluate", ["attention=nonsense"], ["attention=nonsense does not exist", "padded"]),
         ("train", ["nonsense=3"], ["nonsense", "--help"]),
         ("train", ["data.nonsense=3"], ["nonsense", "--help"]),
-        ("train", ["task=[broken"], ["[broken", "--help"]),
+        ("train", ["task=[broken"], ["task=[broken cannot be read"]),
         ("train", ["data=local"], ["data.dir is not set; add data.dir=<value>"]),
         ("train", ["data=local", "data.dir=/no/such/glue"], ["data.dir=/no/such/glue", "no such folder"]),
         ("train", ["model=minilm", "model.name=no/such-bert"], ["no/such-bert", "add model=minilm"]),
@@ -112,7 +112,7 @@ def test_a_good_run_says_nothing_on_stderr(run: Run, tmp_path: Path) -> None:
         ("evaluate", ["checkpoint=/no/such/run"], ["checkpoint=/no/such/run", "no such file or folder"]),
         ("train", ["resume=/no/such/run"], ["resume=/no/such/run", "no such file or folder"]),
         ("train", ["data.batch_size=0"], ["data.batch_size"]),
-        ("train", ["+trainer.nonsense=1"], ["trainer:", "nonsense"]),
+        ("train", ["+trainer.nonsense=1"], ["trainer.nonsense is not an option of pytorch_lightning.Trainer"]),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(
@@ -235,14 +235,17 @@ def test_a_bad_job_of_a_sweep_leaves_the_others_results(run: Run, tmp_path: Path
 # --- the explanation itself ---
 
 
-def test_our_own_bugs_keep_their_traceback() -> None:
+def test_our_own_bugs_keep_their_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["train.py"])
     with pytest.raises(ZeroDivisionError):
         command(lambda: 1 / 0)
     assert explain(KeyError("x")) is None
     assert explain(OSError(errno.EBADF, "Bad file descriptor")) is None
 
 
-def test_command_ends_with_code_2(capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_ends_with_code_2(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["train.py"])
+
     def main() -> None:
         raise UserError("a\nb")
 
@@ -265,18 +268,3 @@ def test_causes_are_explained_but_not_what_was_hidden() -> None:
 
 def test_config_errors_point_to_help() -> None:
     assert explain(ConfigKeyError("Key 'x' is not in struct")) == "Key 'x' is not in struct (--help lists the options)"
-
-
-@pytest.mark.parametrize(
-    "text", ["a, b", "it's", "'tis", "<b>(x)</b> {y} [z]", "back\\slash", "end\\", 'q"uote', "100 % $x", "a=b", "\\'"]
-)
-def test_a_text_on_the_command_line_means_itself(text: str) -> None:
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-
-    (override,) = OverridesParser.create().parse_overrides([quoted(f"text={text}")])
-    assert override.value() == text
-
-
-@pytest.mark.parametrize("argument", ["task=mrpc", "text=null", "text='quoted, already'", "-m", "text"])
-def test_other_arguments_are_left_alone(argument: str) -> None:
-    assert quoted(argument) == argument
