@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from effective_attention.models.encoders import TinyEncoder
-from effective_attention.run.cli import explain, quoted
+from effective_attention.run.cli import explain
+from effective_attention.run.options.texts import quoted
 from effective_attention.run.experiment import evaluate, train
 
 Compose = Callable[..., Any]

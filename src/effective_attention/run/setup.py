@@ -59,7 +59,7 @@ class Run:
 def prepare(cfg: DictConfig, checkpoint: str | None) -> Run:
     """Build and check everything that bad input can break, before anything is written."""
     _quiet_libraries()
-    _check(cfg)
+    check_everything(cfg)
     pl.seed_everything(cfg.seed, workers=True, verbose=False)
     task: Task = build(cfg.task, "task", has=("build_metrics",))
     try:
@@ -90,7 +90,7 @@ def prepare(cfg: DictConfig, checkpoint: str | None) -> Run:
     return Run(Path(cfg.run_dir), task, encoder, datamodule, classifier, facts, checkpoint)
 
 
-def _check(cfg: DictConfig) -> None:
+def check_everything(cfg: DictConfig) -> None:
     """Check every option, and try out what libraries check themselves."""
     check_options(cfg)
     check_targets(cfg)

@@ -87,7 +87,7 @@ def _check_group(parsed: Any, folders: Sequence[Path]) -> None:
             raise UserError(f"{written}: {group} takes one choice: {', '.join(choices)}")
         for one in plain if isinstance(plain, list) else [plain]:
             name = getattr(one, "text", one)
-            if name not in choices and "${" not in str(name):
+            if name not in choices:
                 raise UserError(wrong_choice(group, "null" if name is None else name, choices))
 
 
