@@ -32,12 +32,14 @@ COMMANDS = ("train", "evaluate")
 LONGEST_LINE = 1200
 HOSTILE = (
     "null", "true", "false", "-1", "0", "1", "2", "1.5", "-0.5", "1e400", "nan", "inf", "-inf", "abc", "", "''", "'1'",
-    "[]", "[1,2]", "[null]", "[a,[b]]", "{}", "{a:1}", "{_target_:nothing.here}", "???", "'???'", "99999999999999999999",
-    "1_000", "0x10", "${seed}", "${nothing}", "${oc.env:HOME}", "${oc.env:NOT_SET_AT_ALL}", "${oc.nothing:1}", "${", "}",
+    "[]", "[1,2]", "[null]", "[a,[b]]", "{}", "{a:1}", "{_target_:nothing.here}", "???", "'???'",
+    "99999999999999999999", "1_000", "0x10", "${seed}", "${nothing}", "${oc.env:HOME}", "${oc.env:NOT_SET_AT_ALL}",
+    "${oc.nothing:1}", "${", "}",
     "'${a'", "a b", "a,b", "a=b", "'", '"', "\\", "../..", "/no/such/place", "~", "null,1", "é", "😀", "'a\nb'", "a:b",
-    "nothing.here", "os.path", "builtins.dict", "builtins.print", "int", "range(1,3)", "choice(1,2)", "glob(*)", "{a:", "@",
+    "nothing.here", "os.path", "builtins.dict", "builtins.print", "int", "range(1,3)", "choice(1,2)", "glob(*)",
+    "{a:", "@",
 )  # fmt: skip
-HYDRA = ("run.dir", "sweep.dir", "mode", "verbose", "job.name", "job.chdir", "output_subdir", "nonsense", "launcher", "run")
+HYDRA = ("run.dir", "sweep.dir", "mode", "verbose", "job.name", "job.chdir", "output_subdir", "nonsense", "run")
 LETTERS = "abcxyz019._-+~@=:,/\\ '\"[](){}$#%&*!?<>|\n\té😀"
 
 
@@ -160,7 +162,9 @@ def _misspell(draw: random.Random, command: str) -> str:
 
 def _misspelt(draw: random.Random, name: str) -> str:
     place = draw.randrange(len(name))
-    return draw.choice((name[:place] + name[place + 1 :], name[:place] + name[place] + name[place:], f"{name}s", name[1:]))
+    return draw.choice(
+        (name[:place] + name[place + 1 :], name[:place] + name[place] + name[place:], f"{name}s", name[1:])
+    )
 
 
 def _add(draw: random.Random, command: str) -> str:

@@ -12,8 +12,8 @@ import torch
 
 from effective_attention.models.encoders import TinyEncoder
 from effective_attention.run.cli import explain
-from effective_attention.run.options.texts import quoted
 from effective_attention.run.experiment import evaluate, train
+from effective_attention.run.options.texts import quoted
 
 Compose = Callable[..., Any]
 COMMON = ["task", "model", "data", "split", "checkpoint", "examples"]

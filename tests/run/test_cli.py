@@ -136,6 +136,52 @@ def test_checkpoint_of_another_task(run: Run, trained: Any) -> None:
     assert "add task=mrpc" in run("evaluate", "task=rte", f"checkpoint={trained.folder}").refused()
 
 
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("hydra.verbose=5", "Hydra cannot start (AssertionError"),
+        ("hydra.run.dir=${oc.env:NOT_SET_AT_ALL}", "hydra.run.dir: KeyError raised while resolving"),
+        ("hydra.job.chdir=abc", "hydra.job.chdir: Value 'abc' is not a valid bool"),
+        ("--config-name=nothing", "Cannot find primary config 'nothing'"),
+    ],
+)
+def test_options_of_hydra_itself(override: str, words: str, run: Run) -> None:
+    assert words in run("train", override).refused()
+
+
+def test_a_refusal_does_not_remove_the_folder_one_stands_in(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    assert "seed" in run("train", "hydra.run.dir=", "seed=-1").refused()
+    assert here.is_dir()
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides"),
+    [
+        ("evaluate", ["checkpoint=/no/such/run"]),
+        ("train", ["resume=/no/such/run"]),
+        ("train", ["data=local", "data.dir=/no/such/folder"]),
+        ("train", ["trainer.max_epochs=-1"]),
+    ],
+)
+def test_wrong_options_are_found_before_anything_heavy_is_imported(
+    name: str, overrides: list[str], tmp_path: Path
+) -> None:
+    words = [sys.executable, "-X", "importtime", f"{name}.py", *overrides, f"hydra.run.dir={tmp_path / 'run'}"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    imported = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
+    roots = {line.rsplit("|", 1)[-1].strip().split(".")[0] for line in imported}
+    assert {"hydra", "pydantic"} <= roots, "the list was read right"
+    assert not roots & {"torch", "transformers", "pytorch_lightning", "datasets", "pandas", "numpy"}
+    (line,) = [line for line in done.stderr.splitlines() if line not in imported]
+    assert line.startswith(f"error: {overrides[-1].partition('=')[0]}")
+    assert not (tmp_path / "run").exists()
+
+
 def test_real_processes(tmp_path: Path) -> None:
     """Check the same from outside, where libraries write to stderr while they are imported."""
     (tmp_path / "it.ckpt").write_bytes(b"nonsense")

@@ -165,7 +165,8 @@ def _instances(configs: DictConfig) -> dict[str, Analysis]:
         UserError: An option is wrong, or there is none of that name.
     """
     needed = ("analysis_name", "setup", "compute")
-    return {str(name): build(config, f"analysis.{name}", has=needed) for name, config in configs.items()}
+    names = [str(name) for name in configs]
+    return {name: build(configs[name], f"analysis.{name}", has=needed) for name in names}
 
 
 def _check_length(texts: Sequence[str], run: Run) -> None:
@@ -177,13 +178,14 @@ def _check_length(texts: Sequence[str], run: Run) -> None:
         raise UserError(f"text has {length} tokens, and the model takes {positions}; shorten it")
     if length > data.max_length:
         cut = length - data.max_length
-        log.warning("text has %d tokens, the last %d are cut; add data.max_length=%d to keep them", length, cut, length)
+        log.warning("text has %d tokens, %d of them are cut; add data.max_length=%d to keep them", length, cut, length)
 
 
 def _tagger(cfg: DictConfig, run: Run) -> Tagger | None:
     """Load the tagger, or None where the data has gold words; write into the run's facts which it is."""
     data = run.datamodule
-    tagger: Tagger | None = build(cfg.tagger, "tagger", has=("name",)) if data.split(data.eval_split).examples.words is None else None
+    has_words = data.split(data.eval_split).examples.words is not None
+    tagger: Tagger | None = None if has_words else build(cfg.tagger, "tagger", has=("name", "version", "tag"))
     run.facts["run/words"] = GOLD if tagger is None else tagger.name
     return tagger
 

@@ -134,5 +134,5 @@ def _remove_hydra_files(run_dir: Path) -> None:
     for file in [*(run_dir / ".hydra").glob("*.yaml"), run_dir / f"{HydraConfig.get().job.name}.log"]:
         file.unlink(missing_ok=True)
     for folder in (run_dir / ".hydra", run_dir, run_dir.parent):
-        if folder.is_dir() and not any(folder.iterdir()):
+        if folder.is_dir() and not any(folder.iterdir()) and folder.resolve() != Path.cwd():
             folder.rmdir()

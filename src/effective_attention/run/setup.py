@@ -61,11 +61,7 @@ def prepare(cfg: DictConfig, checkpoint: str | None) -> Run:
     _quiet_libraries()
     check_everything(cfg)
     pl.seed_everything(cfg.seed, workers=True, verbose=False)
-    task: Task = build(cfg.task, "task", has=("build_metrics",))
-    try:
-        task.build_metrics()  # thrown away
-    except (TypeError, ValueError) as error:
-        raise UserError(f"task.metrics: {first_line(error)}") from error
+    task = _task(cfg)
     if not task.has_labels and "optimizer" in cfg:
         raise UserError(
             f"task={task.name} has no labels, so there is nothing to learn; "
@@ -100,6 +96,14 @@ def check_everything(cfg: DictConfig) -> None:
         raise UserError(f"{error} or add trainer=cpu") from error
     if "optimizer" in cfg:
         _try_optimizer(cfg)
+    try:
+        _task(cfg).build_metrics()
+    except (TypeError, ValueError) as error:
+        raise UserError(f"task.metrics: {first_line(error)}") from error
+
+
+def _task(cfg: DictConfig) -> Task:
+    return build(cfg.task, "task", has=("build_metrics", "loader"))
 
 
 def _try_optimizer(cfg: DictConfig) -> None:

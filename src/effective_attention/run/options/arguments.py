@@ -1,6 +1,6 @@
 """Read the command line before Hydra does, where Hydra's own errors would not name the argument.
 
-Three things: an argument that its grammar cannot read, a group without that choice, and a group left out or added twice.
+Three things: an argument that its grammar cannot read, a group without that choice, a group left out or added twice.
 Imports nothing heavy: ``--help`` goes through here.
 """
 
@@ -23,7 +23,7 @@ def read_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     from hydra._internal.utils import get_args_parser
 
     parser = get_args_parser()
-    parser.error = _refuse  # type: ignore[method-assign]
+    parser.error = _refuse
     return parser.parse_args([*arguments])
 
 
@@ -67,7 +67,8 @@ def _unreadable(override: str, error: BaseException) -> str:
     if "=" not in override and not override.startswith("~"):
         return f"{override}: this is neither option=value nor a flag (--help lists the options)"
     reason = first_line(error.__cause__ or error)
-    return f"{override} cannot be read ({reason}); put a value with spaces, commas or brackets in quotes: option=\"'a, b'\""
+    advice = "put a value with spaces, commas or brackets in quotes: option=\"'a, b'\""
+    return f"{override} cannot be read ({reason}); {advice}"
 
 
 def _check_group(parsed: Any, folders: Sequence[Path]) -> None:

@@ -23,7 +23,7 @@ _ADVICE = {
 
 
 def explain_composition(error: BaseException) -> str | None:
-    """Describe an error of Hydra or OmegaConf in one line; None for all others, and for those whose cause tells more."""
+    """Describe an error of Hydra or OmegaConf in one line; None for others, and for those whose cause tells more."""
     if isinstance(error, InstantiationException):
         return None
     if isinstance(error, MissingConfigException):

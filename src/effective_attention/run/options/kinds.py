@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
 from effective_attention.run.options.words import Words
+
+DottedName = Annotated[str, Field(pattern=r"^\w+(\.\w+)+$"), Words("a dotted name, such as a.module.Name")]
 
 
 class Options(BaseModel):
@@ -21,7 +22,7 @@ class Built(Options):
 
     model_config = ConfigDict(extra="allow")
 
-    target: Annotated[str, Field(alias="_target_", pattern=r"^\w+(\.\w+)+$"), Words("a dotted name, such as a.module.Name")]
+    target: DottedName = Field(alias="_target_")
     partial: bool = Field(default=False, alias="_partial_")
     recursive: bool = Field(default=True, alias="_recursive_")
     convert: str = Field(default="none", alias="_convert_")
@@ -48,8 +49,9 @@ def _folder_name(value: Any) -> Any:
     return value
 
 
-Count = Annotated[int, Field(ge=1)]
-CountOrNone = Annotated[int, Field(ge=0)]
+_MOST = 2**31 - 1  # what libraries count with
+Count = Annotated[int, Field(ge=1, le=_MOST)]
+CountOrNone = Annotated[int, Field(ge=0, le=_MOST)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
@@ -61,6 +63,6 @@ Folder = Annotated[str | int, Words("a folder")]  # one called 2024 comes as a n
 Reserved = Annotated[None, Words("left out: the command sets it itself")]
 
 __all__ = [
-    "Built", "Count", "CountOrNone", "Folder", "NotNegative", "Options", "Path", "Place", "Positive", "Reserved", "Seed",
+    "Built", "Count", "CountOrNone", "Folder", "NotNegative", "Options", "Place", "Positive", "Reserved", "Seed",
     "Share", "Text", "Word",
 ]  # fmt: skip

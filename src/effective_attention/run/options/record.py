@@ -11,12 +11,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
+import yaml
 from omegaconf import DictConfig, OmegaConf
+from omegaconf._utils import get_omega_conf_dumper  # that of OmegaConf.to_yaml, which has no option for its letters
 
 from effective_attention.run.options.texts import escaped
 
 _OPEN, _CLOSE = "\ue0e0", "\ue0e1"  # around what stays; no text has these letters of the private use area
 _RESOLVER = "oc.env"
+_ODD_LETTERS = ("\x85", "\u2028", "\u2029", "\ufeff")  # YAML would lose these unless it writes plain ASCII
 
 
 def recorded(cfg: DictConfig) -> dict[str, Any]:
@@ -26,7 +29,14 @@ def recorded(cfg: DictConfig) -> dict[str, Any]:
 
 def recorded_yaml(cfg: DictConfig) -> str:
     """Return the config as YAML that reads again as the same config: a text with ``${`` in it stays that text."""
-    return OmegaConf.to_yaml(_each_text(_marked(cfg), lambda text: _unmarked(text, escaped)))
+    odd: list[str] = []
+
+    def written(text: str) -> str:
+        odd.extend(letter for letter in _ODD_LETTERS if letter in text)
+        return _unmarked(text, escaped)
+
+    values = _each_text(_marked(cfg), written)
+    return yaml.dump(values, Dumper=get_omega_conf_dumper(), sort_keys=False, allow_unicode=not odd)
 
 
 def _marked(cfg: DictConfig) -> Any:

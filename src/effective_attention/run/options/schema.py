@@ -1,7 +1,7 @@
 """What every option of the commands may be: the one place for its type and range.
 
-The defaults and what an option means stand in ``conf/``; docs/options.md is written from both. What a ``_target_`` takes
-beyond the names given here is read off its signature; see ``targets``.
+The defaults and what an option means stand in ``conf/``; docs/options.md is written from both. What a ``_target_``
+takes beyond the names given here is read off its signature; see ``targets``.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ class Recipe(Options):
 class Task(Built):
     name: Annotated[str, Field(pattern=r"^[\w.-]+$"), Words("a name of letters, digits, dots and dashes")]
     main_metric: str | None
+    metrics: dict[str, Built]
+    loaders: dict[str, Built] = Field(default_factory=dict)
 
 
 class Model(Built):
@@ -51,7 +53,7 @@ class Model(Built):
 
 class Data(Options):
     batch_size: Count
-    max_length: Annotated[int, Field(ge=5)]  # two texts and their delimiters
+    max_length: Annotated[int, Field(ge=5, le=2**31 - 1)]  # two texts and their delimiters
     padding: Literal["longest", "max_length"]
     limit_train: Count | None
     limit_eval: Count | None
@@ -73,7 +75,7 @@ class Trainer(Built):
     gradient_clip_val: NotNegative | None = None
     num_sanity_val_steps: Annotated[int, Field(ge=-1)] = 0
     log_every_n_steps: Count = 10
-    use_distributed_sampler: Annotated[Literal[False], Words("false: the sampler shares batches out itself")] = False
+    use_distributed_sampler: Annotated[Literal[False], Words("false: the sampler shares batches out itself")]
     logger: Reserved = None
     callbacks: Reserved = None
     plugins: Reserved = None
@@ -124,7 +126,7 @@ class Save(Options):
 
 
 class Optimizer(Built):
-    partial: Annotated[Literal[True], Words("true: it is built when the model is there")] = Field(alias="_partial_")  # type: ignore[assignment]
+    partial: Annotated[Literal[True], Words("true: it is built when the model is there")] = Field(alias="_partial_")
     lr: Positive
     weight_decay: NotNegative = 0.0
 

@@ -1,8 +1,8 @@
 """Check what a ``_target_`` takes against its signature, and build what it names, each mistake in one line.
 
 Whatever the target is, ours, Lightning's, PyTorch's or the user's own: a name that it does not take, a name that it
-needs, and a value that its annotation does not allow. This imports the targets, so it comes after ``check_options``; but
-nothing is loaded or written before it.
+needs, and a value that its annotation does not allow. This imports the targets, so it comes after ``check_options``;
+but nothing is loaded or written before it.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ def load_target(option: str, name: Any) -> Callable[..., Any]:
     try:
         found = pkgutil.resolve_name(name)
     except Exception as error:  # the module may be the user's own, and raise anything
-        raise UserError(f"{option}._target_={name} cannot be imported ({type(error).__name__}: {first_line(error)})") from error
+        reason = f"{type(error).__name__}: {first_line(error)}"
+        raise UserError(f"{option}._target_={name} cannot be imported ({reason})") from error
     if not callable(found):
         raise UserError(f"{option}._target_={name} is a {type(found).__name__}; name a class or a function")
     return found
@@ -110,7 +111,7 @@ def _check_names(
 
 def _types(target: Callable[..., Any]) -> dict[str, Any]:
     """Return the types of a target's parameters; none where they cannot be told."""
-    function = inspect.unwrap(target.__init__ if inspect.isclass(target) else target)  # type: ignore[misc]
+    function = inspect.unwrap(target.__init__ if inspect.isclass(target) else target)
     try:
         return get_type_hints(function, include_extras=True)
     except Exception:  # a name that only a type checker sees, or a notation of its own such as jaxtyping's

@@ -51,12 +51,7 @@ def shown(value: Any) -> str:
     >>> shown(None), shown(True), shown([1, "a"]), shown("a b"), shown(float("nan"))
     ('null', 'true', '[1, "a"]', "'a b'", 'nan')
     """
-    if isinstance(value, str):
-        text = repr(value)
-    elif isinstance(value, float):
-        text = repr(value)
-    else:
-        text = json.dumps(value, default=str, ensure_ascii=False)
+    text = repr(value) if isinstance(value, str | float) else json.dumps(value, default=str, ensure_ascii=False)
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]} …"
 
 
@@ -128,7 +123,9 @@ def _choices(values: Sequence[Any]) -> str:
 
 
 def _range(constraints: Sequence[Any]) -> str:
-    limits = {name: getattr(one, name) for one in constraints for name in ("ge", "gt", "le", "lt") if hasattr(one, name)}
+    limits = {
+        name: getattr(one, name) for one in constraints for name in ("ge", "gt", "le", "lt") if hasattr(one, name)
+    }
     if "ge" in limits and "le" in limits:
         return f" from {limits['ge']} to {limits['le']}"
     words = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
