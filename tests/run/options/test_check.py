@@ -14,13 +14,13 @@ from effective_attention.run.options.check import check_options
 from effective_attention.run.options.schema import Attention, Common, Data, Evaluate, Train, schema_of
 from fuzz.overrides import refusal
 
-NUMBER = "a whole number from 1 to 2147483647"
+NUMBER = "a whole number, at least 1 and at most 2^31 - 1"
 
 
 @pytest.mark.parametrize(
     ("overrides", "line"),
     [
-        ("data.max_length=null", "data.max_length must be a whole number from 5 to 2147483647, got null"),
+        ("data.max_length=null", "data.max_length must be a whole number, at least 5 and at most 2^31 - 1, got null"),
         ("data.batch_size=null", f"data.batch_size must be {NUMBER}, got null"),
         ("data.batch_size=true", f"data.batch_size must be {NUMBER}, got true"),
         ("data.batch_size=[1,2]", f"data.batch_size must be {NUMBER}, got [1, 2]"),
@@ -46,7 +46,7 @@ NUMBER = "a whole number from 1 to 2147483647"
         ("+model.foo=1", "model.foo is not an option of effective_attention.models.encoders.PretrainedEncoder; it"),
         ("model._target_=nothing.here", "model._target_=nothing.here cannot be imported (ModuleNotFoundError:"),
         ("data.token_cache=5", "data.token_cache=5: a number is not a path; a folder of that name is written ./5"),
-        ("drift.examples=-1", "drift.examples must be a whole number from 0 to 2147483647, got -1"),
+        ("drift.examples=-1", "drift.examples must be a whole number, at least 0 and at most 2^31 - 1, got -1"),
         ("analysis=[token_types,nul_space]", "analysis=nul_space does not exist; did you mean analysis=null_space?"),
         ("trainer.max_epoch=1", "trainer.max_epoch does not exist; did you mean trainer.max_epochs?"),
     ],

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
-from effective_attention.run.options.words import Words
+from effective_attention.run.options.words import MOST, Words
 
 DottedName = Annotated[str, Field(pattern=r"^\w+(\.\w+)+$"), Words("a dotted name, such as a.module.Name")]
 
@@ -49,9 +49,8 @@ def _folder_name(value: Any) -> Any:
     return value
 
 
-_MOST = 2**31 - 1  # what libraries count with
-Count = Annotated[int, Field(ge=1, le=_MOST)]
-CountOrNone = Annotated[int, Field(ge=0, le=_MOST)]
+Count = Annotated[int, Field(ge=1, le=MOST)]
+CountOrNone = Annotated[int, Field(ge=0, le=MOST)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]

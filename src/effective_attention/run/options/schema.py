@@ -26,7 +26,7 @@ from effective_attention.run.options.kinds import (
     Text,
     Word,
 )
-from effective_attention.run.options.words import Words
+from effective_attention.run.options.words import MOST, Words
 
 Kind = Literal["standard", "effective", "padded"]
 
@@ -53,7 +53,7 @@ class Model(Built):
 
 class Data(Options):
     batch_size: Count
-    max_length: Annotated[int, Field(ge=5, le=2**31 - 1)]  # two texts and their delimiters
+    max_length: Annotated[int, Field(ge=5, le=MOST)]  # two texts and their delimiters
     padding: Literal["longest", "max_length"]
     limit_train: Count | None
     limit_eval: Count | None

@@ -59,7 +59,7 @@ def _check_node(option: str, node: Node, written: Node) -> None:
         return
     given = {name: value for name, value in node.items() if name not in _WORDS_OF_HYDRA}
     _check_names(option, node, given, parameters)
-    types = _types(target)
+    types = parameter_types(target)
     for name, value in given.items():
         if name in types and not _holds_target(value) and not _fits(types[name], value):
             raise UserError(f"{option}.{name} must be {allowed(types[name])}, got {shown(written[name])}")
@@ -109,7 +109,7 @@ def _check_names(
         raise UserError(f"{option}.{missing[0]} is not set; {node['_target_']} needs it")
 
 
-def _types(target: Callable[..., Any]) -> dict[str, Any]:
+def parameter_types(target: Callable[..., Any]) -> dict[str, Any]:
     """Return the types of a target's parameters; none where they cannot be told."""
     function = inspect.unwrap(target.__init__ if inspect.isclass(target) else target)
     try:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
+MOST = 2**31 - 1
+"""What libraries can count."""
 _LONGEST_VALUE = 80
 _SCALARS: dict[Any, str] = {
     int: "a whole number",
@@ -126,7 +128,9 @@ def _range(constraints: Sequence[Any]) -> str:
     limits = {
         name: getattr(one, name) for one in constraints for name in ("ge", "gt", "le", "lt") if hasattr(one, name)
     }
-    if "ge" in limits and "le" in limits:
+    if limits.get("le") == MOST:
+        limits["le"] = "2^31 - 1"
+    elif "ge" in limits and "le" in limits:
         return f" from {limits['ge']} to {limits['le']}"
     words = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
     said = [f"{words[name]} {limit}" for name, limit in limits.items()]
