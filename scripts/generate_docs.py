@@ -1,13 +1,17 @@
-"""Write what is derived from the code: the README's table of analyses and ``docs/tables.md``.
+"""Write what is derived from the code: the README's table of analyses, ``docs/tables.md`` and ``docs/options.md``.
 
     python scripts/generate_docs.py
 
-A test compares both with what this script would write.
+A test compares them with what this script would write.
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+from options_page import options_page
 
 from effective_attention.analyses import Analysis, Column, Schema, analysis_names, find_analysis
 from effective_attention.explorer.analysis import ExplorerPage
@@ -97,10 +101,11 @@ def with_table(readme: str) -> str:
 
 
 def main() -> None:
-    """Write both files."""
+    """Write the three files."""
     readme = ROOT / "README.md"
     readme.write_text(with_table(readme.read_text(encoding="utf-8")), encoding="utf-8")
     (ROOT / "docs" / "tables.md").write_text(tables_page(), encoding="utf-8")
+    (ROOT / "docs" / "options.md").write_text(options_page(ROOT / "conf"), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,8 @@ from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
+from effective_attention.run.options.check import check_options
+from effective_attention.run.options.targets import check_targets
 from helpers.paths import CONF, ROOT
 
 CHOICES = sorted((path.parent.name, path.stem) for path in CONF.glob("*/*.yaml"))
@@ -47,6 +49,9 @@ def test_no_file_is_missed() -> None:
 def test_every_choice_composes_and_resolves(group: str, name: str, command: str) -> None:
     cfg = load(command, *choice(group, name))
     OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
+    if name != "local":  # its folder does not exist
+        check_options(cfg)
+    check_targets(cfg)
 
 
 @pytest.mark.parametrize("name", [name for group, name in CHOICES if group == "task"])
@@ -244,8 +249,27 @@ def test_an_experiment_can_still_be_changed() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("overrides", [[], ["task=rte", "seed=3"]])
+def test_help_is_what_hydra_prints(command: str, overrides: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    from hydra._internal.hydra import Hydra
+    from hydra._internal.utils import create_config_search_path, get_args_parser
+
+    from effective_attention.run.options.help import is_plain_help, print_help
+
+    parser = get_args_parser()
+    arguments = parser.parse_args(["--help", *overrides])
+    assert is_plain_help(arguments)
+    assert not is_plain_help(parser.parse_args(["--help", "--cfg", "job"]))
+    print_help(CONF, command, overrides)
+    ours = capsys.readouterr().out
+    hydra = Hydra.create_main_hydra2(task_name=command, config_search_path=create_config_search_path(str(CONF)))
+    hydra.app_help(config_name=command, args_parser=parser, args=arguments)
+    assert ours == capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_explains_every_group_and_imports_nothing_heavy(command: str) -> None:
-    environment = os.environ | {"PYTHONPATH": ""}
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run(
         [sys.executable, "-X", "importtime", f"{command}.py", "--help"],
         cwd=ROOT, env=environment, capture_output=True, text=True, check=False,

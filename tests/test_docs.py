@@ -95,6 +95,11 @@ def test_the_readmes_table_is_that_of_the_chapters() -> None:
     assert generator().with_table(readme) == readme, "run python scripts/generate_docs.py"
 
 
+def test_the_page_of_options_is_that_of_the_schema_and_the_configs() -> None:
+    page = (DOCS / "options.md").read_text(encoding="utf-8")
+    assert generator().options_page(ROOT / "conf") == page, "run python scripts/generate_docs.py"
+
+
 def test_the_page_of_tables_is_that_of_the_schemas() -> None:
     page = (DOCS / "tables.md").read_text(encoding="utf-8")
     assert generator().tables_page() == page, "run python scripts/generate_docs.py"

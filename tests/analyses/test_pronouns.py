@@ -17,7 +17,8 @@ from effective_attention.analyses.pronouns import SCHEMA, Pronouns, read_sentenc
 from effective_attention.attention.trace import trace
 from effective_attention.errors import UserError
 from effective_attention.models.encoders import PretrainedEncoder, TinyEncoder
-from effective_attention.run.cli import explain, quoted
+from effective_attention.run.cli import explain
+from effective_attention.run.options.texts import quoted
 
 pytestmark = pytest.mark.filterwarnings("ignore:The ``compute`` method")  # there is nothing to update with
 

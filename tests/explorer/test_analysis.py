@@ -13,8 +13,9 @@ from effective_attention.analyses.common.run import run_analyses
 from effective_attention.attention.trace import trace
 from effective_attention.errors import UserError
 from effective_attention.explorer.analysis import ExplorerPage
-from effective_attention.run.cli import explain, quoted
+from effective_attention.run.cli import explain
 from effective_attention.run.experiment import evaluate
+from effective_attention.run.options.texts import quoted
 from helpers.explorer_page import header_of, numbers_of
 
 

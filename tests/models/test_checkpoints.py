@@ -16,7 +16,6 @@ from effective_attention.errors import UserError
 from effective_attention.models.checkpoints import (
     WholeCheckpointIO,
     check_fits,
-    find_checkpoint,
     read_checkpoint,
     restore_classifier,
 )
@@ -27,27 +26,6 @@ from effective_attention.models.encoders import TinyEncoder
 @pytest.fixture(scope="module")
 def mrpc(make_task: Callable[[str], Any]) -> Any:
     return make_task("mrpc")
-
-
-# --- finding ---
-
-
-def test_a_file_a_run_directory_or_its_checkpoints_folder(tmp_path: Path) -> None:
-    file = tmp_path / "checkpoints" / "last.ckpt"
-    file.parent.mkdir()
-    file.touch()
-    (tmp_path / "checkpoints" / "best.ckpt").touch()
-    assert find_checkpoint(file, "checkpoint") == file
-    assert find_checkpoint(str(tmp_path), "checkpoint") == file
-    assert find_checkpoint(tmp_path / "checkpoints", "checkpoint") == file
-
-
-@pytest.mark.parametrize("option", ["checkpoint", "resume"])
-def test_not_found(option: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=rf"{option}=.*nowhere: no such file or folder"):
-        find_checkpoint(tmp_path / "nowhere", option)
-    with pytest.raises(UserError, match=rf"{option}={tmp_path}: the folder has no checkpoints/last\.ckpt"):
-        find_checkpoint(tmp_path, option)
 
 
 # --- reading ---

@@ -9,10 +9,14 @@ from typing import Any
 import pandas as pd
 import pytest
 import torch
+from omegaconf import OmegaConf
 
+from effective_attention.errors import UserError
 from effective_attention.models.encoders import TinyEncoder
-from effective_attention.run.cli import explain, quoted
+from effective_attention.run import experiment
+from effective_attention.run.cli import explain
 from effective_attention.run.experiment import evaluate, train
+from effective_attention.run.options.texts import quoted
 
 Compose = Callable[..., Any]
 COMMON = ["task", "model", "data", "split", "checkpoint", "examples"]
@@ -125,6 +129,36 @@ def test_a_text_of_the_users(trained: Any, compose: Compose, tmp_path: Path) -> 
     tokens = TinyEncoder().tokenizer()("Well, a <b>cat</b> sat.", "It purred, didn't it?").tokens()
     assert first.sort_values("key")["key_token"].tolist() == tokens
     assert "<b>cat" not in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_a_text_that_is_cut_says_so(compose: Compose, tmp_path: Path, caplog: Any) -> None:
+    text = quoted(f"text={'cat ' * 30}")
+    options = ["analysis=heatmap", "limit=1", "attention=standard", "data.max_length=10"]
+    evaluate(compose("evaluate", text, *options))
+    said = [record.message for record in caplog.records if "cut" in record.message]
+    assert said == ["text has 32 tokens, 22 of them are cut; add data.max_length=32 to keep them"]
+    table = pd.read_parquet(tmp_path / "run" / "tables" / "heatmap.parquet")
+    assert table["key"].max() == 9
+
+
+def test_a_text_that_the_model_cannot_take_is_refused(compose: Compose, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"^text has 602 tokens, and the model takes 512; shorten it$"):
+        evaluate(compose("evaluate", quoted(f"text={'cat ' * 600}"), "analysis=heatmap", "limit=1"))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_text_and_a_secret_in_what_is_written_down(
+    compose: Compose, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET", "hunter2")
+    told: dict[str, Any] = {}
+    monkeypatch.setattr(experiment, "build_loggers", lambda *_, config, tags: told.update(config) or [])
+    options = ["analysis=none", "limit=1", "attention=standard", "logger=wandb", "logger.wandb.entity=${oc.env:SECRET}"]
+    evaluate(compose("evaluate", quoted("text=${oc.env:SECRET}, it said"), *options))
+    written = (tmp_path / "run" / "config.yaml").read_text(encoding="utf-8")
+    assert "hunter2" not in written
+    assert OmegaConf.create(written).text == "${oc.env:SECRET}, it said"
+    assert (told["logger"]["wandb"]["entity"], told["text"]) == ("${oc.env:SECRET}", "${oc.env:SECRET}, it said")
 
 
 @pytest.mark.parametrize("name", ["attention_graph", "alternative_attention", "token_mixing"])

@@ -9,8 +9,8 @@ import pytest
 
 from effective_attention.reports.chapters import CHAPTERS
 from effective_attention.reports.sections import measured
-from effective_attention.run.cli import quoted
 from effective_attention.run.experiment import evaluate
+from effective_attention.run.options.texts import quoted
 from helpers.small_analyses import OPTIONS
 
 ALONE = "pronouns"  # reads a sentence with a gap, in a masked language model

@@ -232,9 +232,10 @@ def _check_beside(context: Context, beside: Any) -> None:
 
 def _restore(context: Context, beside: str) -> tuple[PreTrainedModel, Any, str]:
     """Load the model of a run; return it with its tokenizer and its name."""
-    from effective_attention.models.checkpoints import find_checkpoint, read_checkpoint, restore_classifier
+    from effective_attention.models.checkpoints import read_checkpoint, restore_classifier
     from effective_attention.models.classifier import CHECKPOINT_KEY
     from effective_attention.models.encoders import encoder_from_dict
+    from effective_attention.models.places import find_checkpoint
 
     if context.task is None:
         raise UserError(

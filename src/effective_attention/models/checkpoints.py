@@ -1,4 +1,4 @@
-"""Write a checkpoint completely or not at all; find, read and check one before anything else is done with it."""
+"""Write a checkpoint completely or not at all; read and check one before anything else is done with it."""
 
 from __future__ import annotations
 
@@ -46,21 +46,6 @@ class WholeCheckpointIO(TorchCheckpointIO):
             file.unlink()
         elif file.exists():
             log.warning("%s stays: it is not a checkpoint of this run", quoted(str(path)))
-
-
-def find_checkpoint(place: str | Path, option: str) -> Path:
-    """Return a ``.ckpt`` file, or the last one of a run directory; errors name the ``option`` it was given with."""
-    path = Path(place)
-    if path.is_file():
-        return path
-    for candidate in (path / "checkpoints" / "last.ckpt", path / "last.ckpt"):
-        if candidate.is_file():
-            return candidate
-    if path.is_dir():
-        raise UserError(
-            f"{option}={place}: the folder has no checkpoints/last.ckpt; name a run directory or a .ckpt file"
-        )
-    raise UserError(f"{option}={place}: no such file or folder; name a run directory or a .ckpt file")
 
 
 def read_checkpoint(path: Path, task: Task) -> dict[str, Any]:

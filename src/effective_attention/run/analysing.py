@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pandas as pd
 import torch
-from hydra.errors import InstantiationException
-from hydra.utils import instantiate
 from omegaconf import DictConfig
 from transformers import PreTrainedModel
 
@@ -30,6 +28,7 @@ from effective_attention.data.annotation.tagging import Annotated, Tagger, annot
 from effective_attention.errors import UserError
 from effective_attention.io import write_table, write_text
 from effective_attention.processes import rank_and_world
+from effective_attention.run.options.targets import build
 from effective_attention.run.setup import Run
 
 log = logging.getLogger(__name__)
@@ -53,12 +52,10 @@ class PlannedAnalyses:
         chosen = _answerable(_instances(cfg.analysis), has_labels=run.task.has_labels)
         chosen = _comparable(chosen, finetuned=is_finetuned(run))
         texts = [text for text in (cfg.get("text"), cfg.get("text_pair")) if text is not None]
-        if cfg.get("text_pair") is not None and cfg.get("text") is None:
-            raise UserError("text_pair is given without text; add text=<the first text>")
-        if cfg.reading not in get_args(Reading):
-            raise UserError(f"reading must be one of {', '.join(get_args(Reading))}, got {cfg.reading!r}")
         tagger = _tagger(cfg, run) if any(analysis.needs_tags for analysis in chosen.values()) else None
         planned = cls(run, chosen, tagger, cfg.reading, tuple(texts) or None)
+        if texts:
+            _check_length(texts, run)
         if chosen:
             planned.set_up(planned.subject(torch.device("cpu")), {})  # thrown away: what matters is whether it works
         return planned
@@ -165,26 +162,34 @@ def is_finetuned(run: Run) -> bool:
     return run.checkpoint is not None or run.classifier.make_optimizer is not None
 
 
-def _instances(configs: DictConfig | None) -> dict[str, Analysis]:
+def _instances(configs: DictConfig) -> dict[str, Analysis]:
     """Build the chosen analyses from their configs.
 
     Raises:
         UserError: An option is wrong, or there is none of that name.
     """
-    try:
-        return dict(instantiate(configs)) if configs else {}
-    except InstantiationException as error:
-        if isinstance(error.__cause__, UserError):
-            raise error.__cause__ from error
-        if isinstance(error.__cause__, TypeError):  # an option that the analysis does not have
-            raise UserError(f"analysis: {error.__cause__}; --help shows the options of each") from error
-        raise
+    needed = ("analysis_name", "setup", "compute")
+    names = [str(name) for name in configs]
+    return {name: build(configs[name], f"analysis.{name}", has=needed) for name in names}
+
+
+def _check_length(texts: Sequence[str], run: Run) -> None:
+    """Refuse a text of the user's that is longer than the model can take; warn of one that ``data.max_length`` cuts."""
+    data = run.datamodule
+    length = len(data.tokenizer(*texts, verbose=False)["input_ids"])
+    positions = getattr(run.classifier.model.config, "max_position_embeddings", None)
+    if positions is not None and length > positions:
+        raise UserError(f"text has {length} tokens, and the model takes {positions}; shorten it")
+    if length > data.max_length:
+        cut = length - data.max_length
+        log.warning("text has %d tokens, %d of them are cut; add data.max_length=%d to keep them", length, cut, length)
 
 
 def _tagger(cfg: DictConfig, run: Run) -> Tagger | None:
     """Load the tagger, or None where the data has gold words; write into the run's facts which it is."""
     data = run.datamodule
-    tagger: Tagger | None = instantiate(cfg.tagger) if data.split(data.eval_split).examples.words is None else None
+    has_words = data.split(data.eval_split).examples.words is not None
+    tagger: Tagger | None = None if has_words else build(cfg.tagger, "tagger", has=("name", "version", "tag"))
     run.facts["run/words"] = GOLD if tagger is None else tagger.name
     return tagger
 

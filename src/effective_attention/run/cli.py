@@ -6,15 +6,20 @@ Imports nothing heavy: ``--help`` goes through here.
 from __future__ import annotations
 
 import errno
+import inspect
 import os
-import re
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from effective_attention.errors import UserError
+from omegaconf import DictConfig, OmegaConf
+
+from effective_attention.errors import UserError, first_line
+from effective_attention.run.options.arguments import check_overrides, quoted_arguments, read_arguments
+from effective_attention.run.options.help import is_plain_help, print_help
 
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 _NO_ACCESS = {
@@ -32,25 +37,29 @@ BAD_INPUT = 2
 
 
 def command(main: Callable[[], Any]) -> None:
-    """Run a Hydra entry point; wrong options end it with one line on stderr."""
-    os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # hand us the exception instead of printing it
-    sys.argv[1:] = [quoted(argument) for argument in sys.argv[1:]]
-    with one_line_errors():
-        main()
+    """Run a Hydra entry point; wrong options end it with one line on stderr.
 
-
-def quoted(argument: str) -> str:
-    """Quote a text on the command line, so that it means itself and is not read by Hydra's grammar.
-
-    >>> quoted("text=Well, <done>."), quoted("task=mrpc")
-    ("text='Well, <done>.'", 'task=mrpc')
+    The script's name is that of its config, and the folder ``conf`` lies beside it.
     """
-    option, equals, value = argument.partition("=")
-    if option not in ("text", "text_pair") or not equals or value == "null" or re.fullmatch(r"""(['"]).*\1""", value):
-        return argument
-    escaped = re.sub(r"(\\*)'", lambda found: found[1] * 2 + "\\'", value)
-    escaped = re.sub(r"(\\+)$", lambda found: found[1] * 2, escaped)
-    return f"{option}='{escaped}'"
+    os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # hand us the exception instead of printing it
+    script = Path(inspect.unwrap(main).__code__.co_filename)
+    with one_line_errors():
+        sys.argv[1:] = quoted_arguments(sys.argv[1:])
+        arguments = read_arguments(sys.argv[1:])
+        folders = [script.parent / "conf", *filter(None, [arguments.config_dir and Path(arguments.config_dir)])]
+        check_overrides(arguments.overrides, folders)
+        if is_plain_help(arguments):
+            print_help(folders[0], script.stem, arguments.overrides)
+        else:
+            main()
+
+
+def check_before_loading(cfg: DictConfig) -> None:
+    """Refuse a wrong option, or a place that does not exist, before seconds are spent on loading libraries."""
+    from effective_attention.run.options.check import check_options
+
+    with nothing_left_behind(Path(str(OmegaConf.select(cfg, "run_dir")))):
+        check_options(cfg)
 
 
 @contextmanager
@@ -71,41 +80,38 @@ def one_line_errors() -> Iterator[None]:
 
 def explain(error: BaseException | None) -> str | None:
     """Describe in one line an error that bad input, a bad option or a bad disk can cause; None for all others."""
+    outermost = error
     while error is not None:
         line = _explain_one(error)
         if line is not None:
             return " ".join(line.split())
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    return None
+    return None if outermost is None else _explain_start(outermost)
 
 
 def _explain_one(error: BaseException) -> str | None:
-    from hydra.errors import HydraException, InstantiationException, MissingConfigException
-    from omegaconf.errors import OmegaConfBaseException
+    from effective_attention.run.options.composition import explain_composition
 
     if isinstance(error, UserError):
         return str(error)
-    if isinstance(error, MissingConfigException) and error.missing_cfg_file and error.options is not None:
-        group, _, choice = str(error.missing_cfg_file).rpartition("/")
-        return f"{group}={choice} does not exist; choose one of: {', '.join(error.options)}"
-    missing = (
-        re.search(r"[Mm]issing mandatory value: (\S+)", str(error))
-        if isinstance(error, OmegaConfBaseException)
-        else None
-    )
-    if missing:
-        option = missing[1].replace(".source.", ".")  # the sources' options are given one level up
-        return f"{option} is not set; add {option}=<value>"
-    if isinstance(error, InstantiationException):
-        return None  # its cause tells more, or it is ours
-    if isinstance(error, HydraException | OmegaConfBaseException):
-        return f"{error} (--help lists the options)"
     if type(error).__module__.startswith("submitit."):
         return f"{error} (hydra.launcher.<option>=<value> sets what a job asks the cluster for)"
     if isinstance(error, OSError) and error.errno in _DISK_TROUBLE:
         place = f" {error.filename}" if error.filename else ""
         return f"cannot read or write{place}: {error.strerror}; results go elsewhere with hydra.run.dir=<folder>"
-    return None
+    return explain_composition(error)
+
+
+def _explain_start(error: BaseException) -> str | None:
+    """Describe an error that Hydra ran into before it called us: only its own options can have caused that."""
+    places = [Path(frame.filename) for frame in traceback.extract_tb(error.__traceback__) if frame.name != "main"]
+    called = len(places) < len(traceback.extract_tb(error.__traceback__))
+    package = Path(__file__).parents[1]
+    ours = [place for place in places if package in place.parents and place != Path(__file__)]
+    if called or ours or not any(place.parent.name == "hydra" for place in places):
+        return None
+    reason = f"{type(error).__name__}: {first_line(error)}"
+    return f"Hydra cannot start ({reason}); check the options that begin with hydra. or leave them out"
 
 
 @contextmanager
@@ -130,5 +136,5 @@ def _remove_hydra_files(run_dir: Path) -> None:
     for file in [*(run_dir / ".hydra").glob("*.yaml"), run_dir / f"{HydraConfig.get().job.name}.log"]:
         file.unlink(missing_ok=True)
     for folder in (run_dir / ".hydra", run_dir, run_dir.parent):
-        if folder.is_dir() and not any(folder.iterdir()):
+        if folder.is_dir() and not any(folder.iterdir()) and folder.resolve() != Path.cwd():
             folder.rmdir()

@@ -15,14 +15,15 @@ import pytorch_lightning as pl
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from hydra.utils import instantiate
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 from pytorch_lightning.callbacks import Callback, LearningRateMonitor, ModelCheckpoint
 from pytorch_lightning.trainer.states import TrainerFn
 
 from effective_attention.errors import UserError
 from effective_attention.finite import NotFiniteError
 from effective_attention.io import write_json, write_text
-from effective_attention.models.checkpoints import WholeCheckpointIO, check_fits, find_checkpoint, read_checkpoint
+from effective_attention.models.checkpoints import WholeCheckpointIO, check_fits, read_checkpoint
+from effective_attention.models.places import find_checkpoint
 from effective_attention.reports.chapters import all_chapters
 from effective_attention.reports.scalars import named_scalars
 from effective_attention.reports.sweep import print_rows, summarise
@@ -30,6 +31,7 @@ from effective_attention.run.analysing import GOLD, AnalysisResults, PlannedAnal
 from effective_attention.run.callbacks import AttentionDrift
 from effective_attention.run.cli import nothing_left_behind
 from effective_attention.run.loggers import ForgivingWandbLogger, build_loggers
+from effective_attention.run.options.record import recorded, recorded_yaml
 from effective_attention.run.setup import Run, prepare
 from effective_attention.run.testing import compare_attentions
 
@@ -80,7 +82,7 @@ def _resume(cfg: DictConfig, run: Run) -> str | None:
 
 
 def _write_config(cfg: DictConfig, folder: Path) -> None:
-    write_text(folder / "config.yaml", OmegaConf.to_yaml(cfg, resolve=True))
+    write_text(folder / "config.yaml", recorded_yaml(cfg))
 
 
 # --- the trainer ---
@@ -113,10 +115,9 @@ def _checkpointing(run: Run) -> list[Callback]:
 
 
 def _trainer(cfg: DictConfig, run: Run, callbacks: list[Callback]) -> pl.Trainer:
-    config = OmegaConf.to_container(cfg, resolve=True)
     tags = [run.task.name, run.encoder.name, *cfg.attention.kinds, f"seed={cfg.seed}"]
     wandb = None if cfg.logger.wandb is None else {**cfg.logger.wandb, "group": cfg.logger.wandb.group or _sweep_name()}
-    loggers = build_loggers(run.folder, wandb, config={**config, **run.facts}, tags=tags)  # type: ignore[dict-item]
+    loggers = build_loggers(run.folder, wandb, config={**recorded(cfg), **run.facts}, tags=tags)
     trainer: pl.Trainer = instantiate(
         cfg.trainer,
         logger=loggers,

@@ -18,7 +18,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from effective_attention.errors import first_line
 from effective_attention.io import write_text
-from effective_attention.run.cli import explain, one_line_errors
+from effective_attention.run.cli import check_before_loading, explain, one_line_errors
 
 _LONGEST = 100  # letters of a folder's name; file systems take 255
 FAILED = "failed.txt"
@@ -32,6 +32,7 @@ def run_job(name: Literal["train", "evaluate"], cfg: DictConfig) -> float | None
     """
 
     def work() -> float | None:
+        check_before_loading(cfg)
         from effective_attention.run import experiment  # heavy: imported here to keep --help fast
 
         metrics = getattr(experiment, name)(cfg)

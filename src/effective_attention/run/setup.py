@@ -12,8 +12,6 @@ from typing import Any
 import pytorch_lightning as pl
 import torch
 import transformers
-from hydra.errors import InstantiationException
-from hydra.utils import instantiate
 from omegaconf import DictConfig
 from transformers import PreTrainedModel
 
@@ -22,9 +20,12 @@ from effective_attention.data.datamodule import Source, TextDataModule
 from effective_attention.data.tasks import Task
 from effective_attention.errors import UserError, first_line
 from effective_attention.finite import check_weights
-from effective_attention.models.checkpoints import find_checkpoint, read_checkpoint, restore_classifier
+from effective_attention.models.checkpoints import read_checkpoint, restore_classifier
 from effective_attention.models.classifier import CHECKPOINT_KEY, SequenceClassifier
 from effective_attention.models.encoders import Encoder, encoder_from_dict
+from effective_attention.models.places import find_checkpoint
+from effective_attention.run.options.check import check_options
+from effective_attention.run.options.targets import build, check_targets
 
 
 @dataclass
@@ -59,18 +60,18 @@ class Run:
 def prepare(cfg: DictConfig, checkpoint: str | None) -> Run:
     """Build and check everything that bad input can break, before anything is written."""
     _quiet_libraries()
-    _check(cfg)
+    check_everything(cfg)
     pl.seed_everything(cfg.seed, workers=True, verbose=False)
-    task: Task = instantiate(cfg.task)
+    task = _task(cfg)
     if not task.has_labels and "optimizer" in cfg:
         raise UserError(
             f"task={task.name} has no labels, so there is nothing to learn; "
             "train on a task that has, such as task=mrpc, "
             f"then look at it with evaluate.py task={task.name} checkpoint=<run>"
         )
-    source: Source = instantiate(cfg.data.source)
+    source: Source = build(cfg.data.source, "data.source", has=("name", "load"))
     if checkpoint is None:
-        encoder: Encoder = instantiate(cfg.model)
+        encoder: Encoder = build(cfg.model, "model", has=("tokenizer", "classifier", "to_dict", "name", "embedded"))
         origin = {"encoder": encoder.to_dict(), "seed": cfg.seed, "data": source.name}
         model = encoder.classifier(task.num_outputs)  # first to draw from the seed: pretrained_start relies on it
         classifier = SequenceClassifier(model, task, _optimizer(cfg), warmup=cfg.get("warmup", 0.0), origin=origin)
@@ -88,24 +89,38 @@ def prepare(cfg: DictConfig, checkpoint: str | None) -> Run:
     return Run(Path(cfg.run_dir), task, encoder, datamodule, classifier, facts, checkpoint)
 
 
-def _check(cfg: DictConfig) -> None:
-    """Check the options that no part of the run checks itself."""
-    if not isinstance(cfg.seed, int) or not 0 <= cfg.seed < 2**32:
-        raise UserError(f"seed must be a whole number from 0 to {2**32 - 1}, got {cfg.seed!r}")
-    if not cfg.attention.kinds or not isinstance(cfg.attention.repeats, int) or cfg.attention.repeats < 1:
-        raise UserError(
-            "attention must have at least one of kinds and repeats, "
-            f"got attention.kinds={cfg.attention.kinds} attention.repeats={cfg.attention.repeats}"
-        )
+def check_everything(cfg: DictConfig) -> None:
+    """Check every option, and try out what libraries check themselves."""
+    check_options(cfg)
+    check_targets(cfg)
+    try:  # thrown away: the real one writes files as soon as it has its loggers
+        build(cfg.trainer, "trainer", has=("fit", "test"), refuses=(Exception,), logger=False)
+    except UserError as error:
+        raise UserError(f"{error} or add trainer=cpu") from error
+    if "optimizer" in cfg:
+        _try_optimizer(cfg)
     try:
-        instantiate(cfg.trainer, logger=False)  # thrown away: the real one writes files as soon as it has its loggers
-    except InstantiationException as error:
-        reason = first_line(error.__cause__ or error)
-        raise UserError(f"trainer: {reason}; check the trainer's options, or add trainer=cpu") from error
+        _task(cfg).build_metrics()
+    except (TypeError, ValueError) as error:
+        raise UserError(f"task.metrics: {first_line(error)}") from error
+
+
+def _task(cfg: DictConfig) -> Task:
+    return build(cfg.task, "task", has=("build_metrics", "loader"))
+
+
+def _try_optimizer(cfg: DictConfig) -> None:
+    """Build the optimizer for a single number, which tells whether it accepts its options."""
+    try:
+        made = _optimizer(cfg)([torch.nn.Parameter(torch.zeros(1))])
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise UserError(f"optimizer: {first_line(error)}; check the options that begin with optimizer.") from error
+    if not isinstance(made, torch.optim.Optimizer):
+        raise UserError(f"optimizer._target_={cfg.optimizer._target_} does not do: it makes a {type(made).__name__}")
 
 
 def _optimizer(cfg: DictConfig) -> Any:
-    return instantiate(cfg.optimizer) if "optimizer" in cfg else None
+    return build(cfg.optimizer, "optimizer") if "optimizer" in cfg else None
 
 
 def _check_attention(classifier: SequenceClassifier, kind: str) -> None:

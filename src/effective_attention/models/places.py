@@ -1,0 +1,22 @@
+"""Find a checkpoint by the name a user gave. Imports nothing heavy: a wrong name is found before PyTorch is loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from effective_attention.errors import UserError
+
+
+def find_checkpoint(place: str | Path, option: str) -> Path:
+    """Return a ``.ckpt`` file, or the last one of a run directory; errors name the ``option`` it was given with."""
+    path = Path(place)
+    if path.is_file():
+        return path
+    for candidate in (path / "checkpoints" / "last.ckpt", path / "last.ckpt"):
+        if candidate.is_file():
+            return candidate
+    if path.is_dir():
+        raise UserError(
+            f"{option}={place}: the folder has no checkpoints/last.ckpt; name a run directory or a .ckpt file"
+        )
+    raise UserError(f"{option}={place}: no such file or folder; name a run directory or a .ckpt file")

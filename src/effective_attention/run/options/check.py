@@ -1,0 +1,130 @@
+"""Check a composed config against the schema, and the places it names: quickly, before PyTorch is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, cast, get_args
+
+from omegaconf import DictConfig, OmegaConf
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+
+from effective_attention.errors import UserError
+from effective_attention.models.places import find_checkpoint
+from effective_attention.run.options.record import recorded
+from effective_attention.run.options.schema import schema_of
+from effective_attention.run.options.words import allowed, did_you_mean, near, shown
+
+
+def check_options(cfg: DictConfig) -> None:
+    """Refuse the first wrong option in one line: its name, what it may be and what came."""
+    options = cast("dict[str, Any]", OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True))
+    schema = schema_of(options)
+    try:
+        schema.model_validate(options)
+    except ValidationError as error:
+        wrong = sorted(error.errors(include_url=False), key=lambda one: _is_taken_over(cfg, one["loc"]))
+        raise UserError(_line(schema, wrong[0], recorded(cfg))) from None  # a value may be a secret
+    _check_places(options)
+    if options.get("text_pair") is not None and options.get("text") is None:
+        raise UserError("text_pair is given without text; add text=<the first text>")
+
+
+def _is_taken_over(cfg: DictConfig, place: Sequence[str | int]) -> bool:
+    """Tell whether a value is that of another option, which is then the one to correct."""
+    node: Any = cfg
+    for part in place:
+        if not OmegaConf.is_config(node) or (OmegaConf.is_dict(node) and part not in node):
+            return False
+        if OmegaConf.is_interpolation(node, part):
+            return True
+        node = node[part]
+    return False
+
+
+def _check_places(options: Mapping[str, Any]) -> None:
+    """Look whether the files and folders exist that the run begins with."""
+    for option in ("checkpoint", "resume"):
+        if options.get(option) is not None:
+            find_checkpoint(options[option], option)
+    data = options["data"]
+    if "dir" in data and (data["dir"] is None or not Path(str(data["dir"])).expanduser().is_dir()):
+        problem = "is not a folder" if data["dir"] and Path(str(data["dir"])).exists() else "no such folder"
+        example = f"{options['task'].get('tsv_folder', 'MRPC')}/train.tsv or train.csv"
+        raise UserError(f"data.dir={data['dir'] or 'null'}: {problem}; give the one that holds {example}")
+
+
+class Found(NamedTuple):
+    """An option by its place in a config, and what the schema says of it; ``field`` is None where it says nothing."""
+
+    path: tuple[str, ...]
+    field: FieldInfo | None
+    siblings: tuple[str, ...]
+
+
+def find_option(schema: type[BaseModel], place: Sequence[str | int]) -> Found:
+    """Follow a path through the schema down to the option that it belongs to."""
+    kind: Any = schema
+    path: list[str] = []
+    field: FieldInfo | None = None
+    siblings: tuple[str, ...] = ()
+    for part in map(str, place):
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            fields = {one.alias or name: one for name, one in kind.model_fields.items()}
+            field = fields.get(part)
+            siblings = tuple(fields)
+        elif kind is not dict:
+            break
+        path.append(part)
+        kind = _inner(field, kind)
+    return Found(tuple(path), field, siblings)
+
+
+def _inner(field: FieldInfo | None, outer: Any) -> Any:
+    """Return the model that a field holds, ``dict`` for names with models, or None for a plain value."""
+    if field is None:
+        return None
+    if outer is dict:
+        return get_args(field.annotation)[-1]
+    kinds = [field.annotation, *get_args(field.annotation)]
+    if getattr(field.annotation, "__origin__", None) is dict:
+        return dict
+    return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)), None)
+
+
+def _line(schema: type[BaseModel], error: Any, values: Mapping[str, Any]) -> str:
+    found = find_option(schema, error["loc"])
+    option = ".".join(found.path)
+    if error["type"] == "extra_forbidden":
+        return unknown_option(option, found.siblings)
+    assert found.field is not None
+    wanted = allowed(found.field.annotation, found.field.metadata)
+    if error["type"] == "missing":
+        return f"{option} is not set; it must be {wanted}"
+    value = value_at(values, found.path)
+    if error["type"] == "model_type":
+        return f"{option} has options of its own ({option}.<name>=<value>), got {shown(value)}"
+    if error["type"] == "value_error":
+        return f"{option}={value}: {error['ctx']['error']}"
+    hint = f"""; a text of that form is written {option}="'{value}'\"""" if _looks_like_number(error) else ""
+    return f"{option} must be {wanted}, got {shown(value)}{hint}"
+
+
+def _looks_like_number(error: Any) -> bool:
+    return error["type"] == "string_type" and isinstance(error["input"], int | float)
+
+
+def value_at(values: Any, path: Sequence[str]) -> Any:
+    """Return what stands at a place of a plain config."""
+    for part in path:
+        values = values[part]
+    return values
+
+
+def unknown_option(option: str, known: Sequence[str]) -> str:
+    """Say that an option does not exist, and which was probably meant."""
+    parent, _, name = option.rpartition(".")
+    meant = near(name, known)
+    full = f"{parent}.{meant}" if parent and meant else meant
+    return f"{option} does not exist{did_you_mean(full)} (--help lists the options)"

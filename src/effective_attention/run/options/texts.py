@@ -1,0 +1,55 @@
+"""A text on the command line means itself: neither Hydra's grammar nor OmegaConf's interpolations read it."""
+
+from __future__ import annotations
+
+import re
+
+TEXTS = ("text", "text_pair", "analysis.explorer.beside_text", "analysis.explorer.beside_text_pair")
+"""The options whose value is a text of the user's."""
+_ONE_QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+_QUOTED = re.compile(rf"(?s:{_ONE_QUOTED})")
+_SWEEP = re.compile(rf"(?s:({_ONE_QUOTED})(\s*,\s*({_ONE_QUOTED}))+)")
+_MISSING = "???"  # what OmegaConf takes for a value that is not set
+
+
+def quoted(argument: str, *, sweep: bool = False) -> str:
+    r"""Quote a text on the command line, so that it means itself.
+
+    A text in quotes stands for what is inside them; with ``sweep``, several of them joined by commas for several texts.
+
+    >>> quoted("text=Well, <done>."), quoted("task=mrpc"), quoted("text='a'"), quoted("text=${x}")
+    ("text='Well, <done>.'", 'task=mrpc', "text='a'", "text='\\${x}'")
+    """
+    option, equals, value = argument.partition("=")
+    if option.lstrip("+") not in TEXTS or not equals or value == "null":
+        return argument
+    if sweep and _SWEEP.fullmatch(value):
+        texts = [_inside(found[0]) for found in _QUOTED.finditer(value)]
+    else:
+        texts = [_inside(value) if _QUOTED.fullmatch(value) else value]
+    return f"{option}={','.join(map(_quote, texts))}"
+
+
+def escaped(text: str) -> str:
+    r"""Write a text so that OmegaConf reads it as it is, and not as an interpolation.
+
+    >>> escaped("${a}"), escaped("a\\"), escaped("\\${a}")
+    ('\\${a}', 'a\\', '\\\\\\${a}')
+    """
+    if text == _MISSING:
+        return f"""${{oc.decode:"'{_MISSING}'"}}"""
+    return re.sub(r"(\\*)\$\{", lambda found: found[1] * 2 + r"\${", text)
+
+
+def _inside(quoted_text: str) -> str:
+    """Return what a quoted text of Hydra's grammar stands for."""
+    quote = quoted_text[0]
+    inner = quoted_text[1:-1]
+    inner = re.sub(rf"(\\+){quote}", lambda found: "\\" * (len(found[1]) // 2) + quote, inner)
+    return re.sub(r"(\\+)\Z", lambda found: "\\" * (len(found[1]) // 2), inner)
+
+
+def _quote(text: str) -> str:
+    inner = re.sub(r"(\\*)'", lambda found: found[1] * 2 + r"\'", escaped(text))
+    inner = re.sub(r"(\\+)\Z", lambda found: found[1] * 2, inner)
+    return f"'{inner}'"
