@@ -5,6 +5,7 @@ Imports nothing heavy at the top, because Hydra's callbacks come through here at
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import logging
@@ -12,6 +13,7 @@ import math
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,13 +28,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 Cached = TypeVar("Cached")
+_UNFINISHED = ".unfinished"
+"""How the name of a file ends that is being written; whoever is killed leaves it behind."""
 
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
     """Open a file that takes the place of ``path`` in one step: a reader, or a full disk, never sees half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=_UNFINISHED)
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
@@ -40,10 +44,32 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         Path(name).replace(path)
     except BaseException as error:
         Path(name).unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            error.filename = str(path)  # the name the user knows
-            error.filename2 = None
+        name_file(error, path)
         raise
+
+
+def name_file(error: BaseException, path: Path) -> None:
+    """Put the name the user knows into what the disk raised, also where a library raised something else on top."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError):
+            cause.filename = str(path)
+            cause.filename2 = None
+        cause = cause.__cause__ or cause.__context__
+
+
+def clear_unfinished(folder: Path, *, older_than: float = 0.0) -> None:
+    """Remove, from a folder and those in it, files that a killed process did not finish.
+
+    Args:
+        folder: No other process writes in it, or ``older_than`` says how long writing a file can take at most.
+        older_than: In seconds.
+    """
+    for place in (folder, *(part for part in folder.glob("*") if part.is_dir())):
+        for path in place.glob(f".*{_UNFINISHED}"):
+            with contextlib.suppress(FileNotFoundError):  # another process was faster
+                if time.time() - path.stat().st_mtime >= older_than:
+                    path.unlink()
 
 
 def write_text(path: Path, text: str) -> None:

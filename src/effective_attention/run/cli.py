@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from effective_attention.errors import UserError
+from effective_attention.run.resume import with_run_options
 
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 _NO_ACCESS = {
@@ -29,13 +30,15 @@ _NO_ACCESS = {
 }
 _DISK_TROUBLE = _DISK_FULL | _NO_ACCESS
 BAD_INPUT = 2
+INTERRUPTED = 130
+_OF_A_RUN = (".lock", "config.yaml", "checkpoints", "metrics.json")
 
 
 def command(main: Callable[[], Any]) -> None:
     """Run a Hydra entry point; wrong options end it with one line on stderr."""
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # hand us the exception instead of printing it
-    sys.argv[1:] = [quoted(argument) for argument in sys.argv[1:]]
     with one_line_errors():
+        sys.argv[1:] = with_run_options([quoted(argument) for argument in sys.argv[1:]])
         main()
 
 
@@ -61,6 +64,9 @@ def one_line_errors() -> Iterator[None]:
     """
     try:
         yield
+    except KeyboardInterrupt:  # before there was anything to go on from: while libraries were imported
+        print("stopped by SIGINT", file=sys.stderr)
+        sys.exit(INTERRUPTED)
     except Exception as error:
         line = explain(error)
         if line is None:
@@ -112,9 +118,7 @@ def nothing_left_behind(run_dir: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if explain(error) is not None and not any(
-            (run_dir / kept).exists() for kept in ("checkpoints", "metrics.json")
-        ):
+        if explain(error) is not None and not any((run_dir / kept).exists() for kept in _OF_A_RUN):
             _remove_hydra_files(run_dir)
         raise
 
