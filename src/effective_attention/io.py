@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 Cached = TypeVar("Cached")
 _UNFINISHED = ".unfinished"
 """How the name of a file ends that is being written; whoever is killed leaves it behind."""
+_FINGERPRINT = b"effective_attention.fingerprint"
 
 
 @contextmanager
@@ -86,12 +87,36 @@ def write_json(path: Path, values: Mapping[str, Any]) -> None:
     write_text(path, json.dumps(finite, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def write_table(path: Path, table: pd.DataFrame) -> None:
-    """Write ``path``.parquet, which keeps types, and ``path``.csv, which everything reads; each in one step."""
-    with whole_file(path.with_name(f"{path.name}.parquet")) as file:
-        table.to_parquet(file, index=False)
+def write_table(path: Path, table: pd.DataFrame, *, fingerprint: str | None = None) -> None:
+    """Write ``path``.parquet, which keeps types, and ``path``.csv, which everything reads; each in one step.
+
+    Args:
+        path: Of both, without their endings.
+        table: What to write.
+        fingerprint: Of what the table was made from; kept in the parquet file, for ``read_table``.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    arrow = pa.Table.from_pandas(table, preserve_index=False)
+    if fingerprint is not None:
+        arrow = arrow.replace_schema_metadata({**arrow.schema.metadata, _FINGERPRINT: fingerprint.encode()})
     with whole_file(path.with_name(f"{path.name}.csv")) as file:
         table.to_csv(file, index=False, lineterminator="\n")
+    with whole_file(path.with_name(f"{path.name}.parquet")) as file:  # last: it says that the table is finished
+        parquet.write_table(arrow, file)
+
+
+def read_table(path: Path, fingerprint: str) -> pd.DataFrame | None:
+    """Return a table that was made from just this; None: there is none, or it was made from something else."""
+    from pyarrow import ArrowException, parquet
+
+    try:
+        arrow = parquet.read_table(path.with_name(f"{path.name}.parquet"))
+    except (OSError, ArrowException):
+        return None
+    same = (arrow.schema.metadata or {}).get(_FINGERPRINT) == fingerprint.encode()
+    return arrow.to_pandas() if same else None
 
 
 # --- caches: what texts were turned into. One that is damaged or cannot be written costs time, never the run ---

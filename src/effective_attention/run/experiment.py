@@ -54,7 +54,7 @@ def train(cfg: DictConfig) -> Metrics:
         best = BestCheckpoint(last.path.parent, f"val/{run.task.main_metric}")
         trainer = _trainer(cfg, run, [best, last, LearningRateMonitor("step"), *_watching(cfg, planned)], resumed)
         trainer.fit(run.classifier, datamodule=run.datamodule, ckpt_path=resumed.checkpoint, weights_only=True)
-        return _test_and_report(cfg, trainer, run, planned, last.validation)
+        return _test_and_report(cfg, trainer, run, planned, last.validation, resumed.folder)
 
 
 def evaluate(cfg: DictConfig) -> Metrics:
@@ -69,7 +69,7 @@ def evaluate(cfg: DictConfig) -> Metrics:
                 "no checkpoint given: the encoder is pretrained, its classification head is random, "
                 "so scores mean nothing"
             )
-        return _test_and_report(cfg, _trainer(cfg, run, [], resumed), run, planned, {})
+        return _test_and_report(cfg, _trainer(cfg, run, [], resumed), run, planned, {}, resumed.folder)
 
 
 @contextmanager
@@ -123,13 +123,19 @@ def _sweep_name() -> str | None:
 
 
 def _test_and_report(
-    cfg: DictConfig, trainer: pl.Trainer, run: Run, planned: PlannedAnalyses, earlier: Metrics
+    cfg: DictConfig,
+    trainer: pl.Trainer,
+    run: Run,
+    planned: PlannedAnalyses,
+    validation: Metrics,
+    resumed_from: Path | None,
 ) -> Metrics:
+    pl.seed_everything(cfg.seed, workers=True, verbose=False)  # whatever training drew: a resumed run draws less
     tested = compare_attentions(
         trainer, run.classifier, run.datamodule, cfg.attention.kinds, repeats=cfg.attention.repeats
     )
-    metrics = {**run.facts, **run.datamodule.facts(), **earlier, **tested}
-    results = planned.run_all(metrics, trainer.strategy.root_device)
+    metrics = {**run.facts, **run.datamodule.facts(), **validation, **tested}
+    results = planned.run_all(metrics, trainer.strategy.root_device, earlier=resumed_from)
     scalars = named_scalars(results.tables, all_chapters())
     metrics |= scalars
     if trainer.is_global_zero:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -50,8 +51,10 @@ def resumed_training(cfg: DictConfig, run: Run) -> Resumed:
     path = find_checkpoint(place, "resume")
     state = _checked_state(cfg, run, path, place)
     folder = run_folder(path)
-    if folder is not None and rank_zero_only.rank == 0:
-        _copy_best(folder / "checkpoints" / "best.ckpt", run.folder / "checkpoints" / "best.ckpt")
+    if rank_zero_only.rank == 0:
+        _copy(path, run.folder / "checkpoints" / "last.ckpt")
+        _copy(path.with_name("best.ckpt"), run.folder / "checkpoints" / "best.ckpt")
+    warnings.filterwarnings("ignore", message="Checkpoint directory .* exists and is not empty")
     mark = state["mark"]
     due = mark["validation"] == "due"
     rows = [] if folder is None else rows_before(folder / "csv" / "metrics.csv", mark["step"], validation_is_due=due)
@@ -101,8 +104,9 @@ def _checked_state(cfg: DictConfig, run: Run, path: Path, place: str) -> dict[st
     return dict(state)
 
 
-def _copy_best(source: Path, target: Path) -> None:
-    if source.is_file() and source.resolve() != target.resolve():
+def _copy(source: Path, target: Path) -> None:
+    """Make the folder complete, as it would be if the run had always been there; what is there already is kept."""
+    if source.is_file() and not target.is_file():
         with whole_file(target) as file, source.open("rb") as original:
             shutil.copyfileobj(original, file)
 
