@@ -5,6 +5,7 @@ Imports nothing heavy at the top, because Hydra's callbacks come through here at
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import logging
@@ -13,6 +14,7 @@ import os
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,13 +29,16 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 Cached = TypeVar("Cached")
+_UNFINISHED = ".unfinished"
+"""How the name of a file ends that is being written; whoever is killed leaves it behind."""
+_FINGERPRINT = b"effective_attention.fingerprint"
 
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
     """Open a file that takes the place of ``path`` in one step: a reader, or a full disk, never sees half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=_UNFINISHED)
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
@@ -41,10 +46,32 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         Path(name).replace(path)
     except BaseException as error:
         Path(name).unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            error.filename = str(path)  # the name the user knows
-            error.filename2 = None
+        name_file(error, path)
         raise
+
+
+def name_file(error: BaseException, path: Path) -> None:
+    """Put the name the user knows into what the disk raised, also where a library raised something else on top."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError):
+            cause.filename = str(path)
+            cause.filename2 = None
+        cause = cause.__cause__ or cause.__context__
+
+
+def clear_unfinished(folder: Path, *, older_than: float = 0.0) -> None:
+    """Remove, from a folder and those in it, files that a killed process did not finish.
+
+    Args:
+        folder: No other process writes in it, or ``older_than`` says how long writing a file can take at most.
+        older_than: In seconds.
+    """
+    for place in (folder, *(part for part in folder.glob("*") if part.is_dir())):
+        for path in place.glob(f".*{_UNFINISHED}"):
+            with contextlib.suppress(FileNotFoundError):  # another process was faster
+                if time.time() - path.stat().st_mtime >= older_than:
+                    path.unlink()
 
 
 def write_text(path: Path, text: str) -> None:
@@ -61,12 +88,36 @@ def write_json(path: Path, values: Mapping[str, Any]) -> None:
     write_text(path, json.dumps(finite, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def write_table(path: Path, table: pd.DataFrame) -> None:
-    """Write ``path``.parquet, which is exact, and ``path``.csv, which everything reads; each in one step."""
-    with whole_file(path.with_name(f"{path.name}.parquet")) as file:
-        table.to_parquet(file, index=False)
+def write_table(path: Path, table: pd.DataFrame, *, fingerprint: str | None = None) -> None:
+    """Write ``path``.parquet, which keeps types, and ``path``.csv, which everything reads; each in one step.
+
+    Args:
+        path: Of both, without their endings.
+        table: What to write.
+        fingerprint: Of what the table was made from; kept in the parquet file, for ``read_table``.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    arrow = pa.Table.from_pandas(table, preserve_index=False)
+    if fingerprint is not None:
+        arrow = arrow.replace_schema_metadata({**arrow.schema.metadata, _FINGERPRINT: fingerprint.encode()})
     with whole_file(path.with_name(f"{path.name}.csv")) as file:
         file.write(csv_text(table).encode())
+    with whole_file(path.with_name(f"{path.name}.parquet")) as file:  # last: it says that the table is finished
+        parquet.write_table(arrow, file)
+
+
+def read_table(path: Path, fingerprint: str) -> pd.DataFrame | None:
+    """Return a table that was made from just this; None: there is none, or it was made from something else."""
+    from pyarrow import ArrowException, parquet
+
+    try:
+        arrow = parquet.read_table(path.with_name(f"{path.name}.parquet"))
+    except (OSError, ArrowException):
+        return None
+    same = (arrow.schema.metadata or {}).get(_FINGERPRINT) == fingerprint.encode()
+    return arrow.to_pandas() if same else None
 
 
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]")  # the last four: full-width = + - @

@@ -17,17 +17,12 @@ from omegaconf import OmegaConf
 from effective_attention.errors import UserError
 from effective_attention.models.checkpoints import read_checkpoint
 from effective_attention.models.classifier import SequenceClassifier
-from effective_attention.models.encoders import TinyEncoder
 from effective_attention.run import experiment as pipeline
 from effective_attention.run.experiment import evaluate, train
 from helpers.paths import GLUE
+from helpers.same_run import same_run, scores
 
 Compose = Callable[..., Any]
-
-
-def scores(metrics: dict[str, Any]) -> dict[str, Any]:
-    """Return what must repeat: everything but the clock and where the run was told to begin."""
-    return {name: value for name, value in metrics.items() if "second" not in name and name != "run/checkpoint"}
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -198,7 +193,7 @@ def test_every_seed_is_passed_on_also_zero(seed: int, compose: Compose, monkeypa
         pl, "seed_everything", lambda number, **options: (seen.append(number), real(number, **options))[1]
     )
     metrics = evaluate(compose("evaluate", f"seed={seed}", "attention=standard"))
-    assert seen == [seed]
+    assert set(seen) == {seed}
     assert metrics["run/seed"] == seed
 
 
@@ -221,29 +216,6 @@ def test_deterministic_mode(compose: Compose, monkeypatch: pytest.MonkeyPatch, d
 
 
 # --- interrupting and resuming ---
-
-
-def without_dropout(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Switch dropout off: a resumed run draws other masks, and must else be the uninterrupted run exactly."""
-    real = TinyEncoder.classifier
-
-    def classifier(self: TinyEncoder, num_outputs: int) -> Any:
-        model = real(self, num_outputs)
-        for part in model.modules():
-            if isinstance(part, torch.nn.Dropout):
-                part.p = 0.0
-            elif hasattr(part, "dropout_prob"):
-                part.dropout_prob = 0.0
-        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
-            setattr(model.config, name, 0.0)
-        return model
-
-    monkeypatch.setattr(TinyEncoder, "classifier", classifier)
-
-
-@pytest.fixture
-def no_dropout(monkeypatch: pytest.MonkeyPatch) -> None:
-    without_dropout(monkeypatch)
 
 
 class Watch:
@@ -283,22 +255,20 @@ TWO = ("trainer.max_epochs=2", "attention=standard")  # 4 steps an epoch
 
 @dataclass(frozen=True)
 class Whole:
-    """Two epochs without dropout and without interruption."""
+    """Two epochs without interruption."""
 
     metrics: dict[str, Any]
     batches: list[list[int]]
-    weights: dict[str, torch.Tensor]
+    folder: Path
 
 
 @pytest.fixture(scope="module")
 def whole(composer: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Whole:
     folder = tmp_path_factory.mktemp("whole")
     with pytest.MonkeyPatch.context() as patch:
-        without_dropout(patch)
         watch = Watch(patch)
         metrics = train(composer("train", folder, *TWO))
-    weights = torch.load(folder / "run" / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"]
-    return Whole(metrics, watch.batches, weights)
+    return Whole(metrics, watch.batches, folder / "run")
 
 
 def test_epochs_are_shuffled_anew(whole: Whole) -> None:
@@ -320,12 +290,13 @@ def test_epochs_are_shuffled_anew(whole: Whole) -> None:
     ],
 )
 def test_ctrl_c_leaves_a_checkpoint_from_which_the_run_goes_on(
-    place: tuple[str, int], steps: int, whole: Whole, compose: Compose, tmp_path: Path, watch: Watch, no_dropout: None,
+    place: tuple[str, int], steps: int, whole: Whole, compose: Compose, tmp_path: Path, watch: Watch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
     watch.stop_at = place
-    with pytest.raises(SystemExit):
+    with pytest.raises(SystemExit) as stop:
         train(compose("train", *TWO))
+    assert stop.value.code == 130
     assert not (tmp_path / "run" / "metrics.json").exists()
     assert f"stopped at step {steps}; go on with resume=" in caplog.text
     assert torch.load(tmp_path / "run" / "checkpoints" / "last.ckpt", weights_only=True)["global_step"] == steps
@@ -334,12 +305,8 @@ def test_ctrl_c_leaves_a_checkpoint_from_which_the_run_goes_on(
     watch.batches = []
     resumed = train(compose("train", *TWO, f"run_dir={tmp_path / 'resumed'}", f"resume={tmp_path / 'run'}"))
     assert done + watch.batches == whole.batches, "every batch once, in the order of the run that was not interrupted"
-    last = torch.load(tmp_path / "resumed" / "checkpoints" / "last.ckpt", weights_only=True)
-    assert (last["epoch"], last["global_step"]) == (1, 8)
-    for name, tensor in whole.weights.items():
-        assert torch.allclose(last["state_dict"][name], tensor, atol=1e-6), name
-    tested = [name for name in whole.metrics if name.startswith("test/") and "second" not in name]
-    assert [resumed[name] for name in tested] == [whole.metrics[name] for name in tested]
+    assert scores(resumed) == scores(whole.metrics)
+    same_run(tmp_path / "resumed", whole.folder)
 
 
 def test_resume_a_finished_run_for_more_epochs(trained: Any, compose: Compose, watch: Watch, tmp_path: Path) -> None:

@@ -20,3 +20,11 @@ def find_checkpoint(place: str | Path, option: str) -> Path:
             f"{option}={place}: the folder has no checkpoints/last.ckpt; name a run directory or a .ckpt file"
         )
     raise UserError(f"{option}={place}: no such file or folder; name a run directory or a .ckpt file")
+
+
+def find_results(place: str | Path, option: str) -> Path:
+    """Return the folder of a run of ``evaluate.py``; errors name the ``option`` it was given with."""
+    folder = Path(place)
+    if not (folder / "config.yaml").is_file():
+        raise UserError(f"{option}={place}: no run directory with a config.yaml; name the one evaluate.py wrote")
+    return folder

@@ -16,7 +16,7 @@ from typing import Any
 
 import pandas as pd
 import torch
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from transformers import PreTrainedModel
 
 from effective_attention.analyses.common.base import Analysis, OtherModels, UserText
@@ -26,8 +26,9 @@ from effective_attention.attention.decomposition import Reading
 from effective_attention.attention.trace import trace
 from effective_attention.data.annotation.tagging import Annotated, Tagger, annotate
 from effective_attention.errors import UserError
-from effective_attention.io import write_table, write_text
+from effective_attention.io import write_text
 from effective_attention.processes import rank_and_world
+from effective_attention.run.finished import FinishedTables, dependencies
 from effective_attention.run.options.targets import build
 from effective_attention.run.setup import Run
 
@@ -45,6 +46,7 @@ class PlannedAnalyses:
     tagger: Tagger | None
     reading: Reading = "exact"
     text: tuple[str, ...] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def plan(cls, cfg: DictConfig, run: Run) -> PlannedAnalyses:
@@ -53,7 +55,8 @@ class PlannedAnalyses:
         chosen = _comparable(chosen, finetuned=is_finetuned(run))
         texts = [text for text in (cfg.get("text"), cfg.get("text_pair")) if text is not None]
         tagger = _tagger(cfg, run) if any(analysis.needs_tags for analysis in chosen.values()) else None
-        planned = cls(run, chosen, tagger, cfg.reading, tuple(texts) or None)
+        options: Any = OmegaConf.to_container(cfg.analysis, resolve=True) if cfg.analysis else {}
+        planned = cls(run, chosen, tagger, cfg.reading, tuple(texts) or None, options)
         if texts:
             _check_length(texts, run)
         if chosen:
@@ -119,19 +122,55 @@ class PlannedAnalyses:
         inputs = {name: value.to(subject.device) for name, value in encoded.items()}
         return UserText(self.text, trace(subject.model, inputs, reading=self.reading))
 
-    def run_all(self, facts: Mapping[str, Any], device: torch.device) -> AnalysisResults:
-        """Run all analyses in one pass over the split."""
+    def run_all(
+        self, facts: Mapping[str, Any], device: torch.device, *, earlier: Path | None = None
+    ) -> AnalysisResults:
+        """Run all analyses in one pass over the split, and write each table as soon as it is finished.
+
+        Args:
+            facts: What testing measured.
+            device: The device to run on.
+            earlier: A run directory whose finished tables need not be computed again; None: there is none.
+        """
         if not self.chosen:
             return AnalysisResults({})
         subject = self.subject(device)
-        analyses = self.set_up(subject, facts)
-        tables = run_analyses(subject, analyses, title="analyses")
+        tables = self._finished(subject, earlier)
+        kept = tables.find(self.chosen, self.options)
+        told = {name: table.assign(checkpoint=self._checkpoint) for name, table in kept.items()}
+
+        def finish(name: str, table: pd.DataFrame) -> None:
+            told[name] = self._with_facts(table)
+            tables.write(name, told[name], self.options)
+
+        analyses = self.set_up(subject, facts, only=self.chosen.keys() - kept.keys())
+        if self.run.folder != earlier:
+            for name in kept:
+                tables.write(name, told[name], self.options)
+        run_analyses(subject, analyses, title="analyses", finished=finish)
         pages = {name: analysis.page() for name, analysis in analyses.items()} if rank_and_world()[0] == 0 else {}
         for part in (subject.model, subject.reference):
             if part is not None:
                 part.to("cpu")
-        told = {name: self._with_facts(table) for name, table in tables.items()}
-        return AnalysisResults(told, {name: page for name, page in pages.items() if page is not None})
+        ordered = {name: told[name] for name in self.chosen}
+        return AnalysisResults(ordered, {name: page for name, page in pages.items() if page is not None})
+
+    def _finished(self, subject: Subject, earlier: Path | None) -> FinishedTables:
+        origin = self.run.classifier.origin
+        tagger = None if self.tagger is None else self.tagger.name
+        facts = (
+            self.run.facts["run/seed"],
+            origin.get("encoder"),
+            origin.get("seed"),
+            self.run.task,
+            self.text,
+            tagger,
+        )
+        return FinishedTables(self.run.folder, earlier, dependencies(subject, *facts))
+
+    @property
+    def _checkpoint(self) -> str:
+        return self.run.checkpoint or (str(self.run.folder) if is_finetuned(self.run) else "")
 
     def _with_facts(self, table: pd.DataFrame) -> pd.DataFrame:
         """Add columns in front that say what was measured on; those the analysis has itself are kept."""
@@ -142,7 +181,7 @@ class PlannedAnalyses:
             "model": facts["run/model"],
             "data": facts["run/data"],
             "split": data.eval_split,
-            "checkpoint": self.run.checkpoint or (str(self.run.folder) if is_finetuned(self.run) else ""),
+            "checkpoint": self._checkpoint,
             "examples": len(data.split(data.eval_split)),
         }
         if "reading" not in table:
@@ -220,7 +259,7 @@ class AnalysisResults:
     report: Path | None = None
 
     def write(self, folder: Path, facts: Mapping[str, Any]) -> None:
-        """Write ``tables/<analysis>.parquet``, ``.csv``, ``figures/<name>.png``, ``.svg``, pages and the report."""
+        """Write ``figures/<name>.png``, ``.svg``, pages and the report; the tables are there already."""
         if not self.tables:
             return
         from effective_attention.reports.chapters import all_chapters  # matplotlib: seconds
@@ -228,8 +267,6 @@ class AnalysisResults:
         from effective_attention.reports.report import write_report
         from effective_attention.reports.runs import RunResults
 
-        for name, table in self.tables.items():
-            write_table(folder / "tables" / name, table)
         for name, page in self.pages.items():
             write_text(folder / f"{name}.html", page)
         written = write_figures(folder / "figures", self.tables, all_chapters())

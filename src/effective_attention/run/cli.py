@@ -20,6 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 from effective_attention.errors import UserError, first_line
 from effective_attention.run.options.arguments import check_overrides, quoted_arguments, read_arguments
 from effective_attention.run.options.help import is_plain_help, print_help
+from effective_attention.run.resume import with_run_options
 
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 _NO_ACCESS = {
@@ -34,6 +35,8 @@ _NO_ACCESS = {
 }
 _DISK_TROUBLE = _DISK_FULL | _NO_ACCESS
 BAD_INPUT = 2
+INTERRUPTED = 130
+_OF_A_RUN = (".lock", "config.yaml", "checkpoints", "metrics.json")
 
 
 def command(main: Callable[[], Any]) -> None:
@@ -44,7 +47,7 @@ def command(main: Callable[[], Any]) -> None:
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # hand us the exception instead of printing it
     script = Path(inspect.unwrap(main).__code__.co_filename)
     with one_line_errors():
-        sys.argv[1:] = quoted_arguments(sys.argv[1:])
+        sys.argv[1:] = with_run_options(quoted_arguments(sys.argv[1:]))
         arguments = read_arguments(sys.argv[1:])
         folders = [script.parent / "conf", *filter(None, [arguments.config_dir and Path(arguments.config_dir)])]
         check_overrides(arguments.overrides, folders)
@@ -70,6 +73,9 @@ def one_line_errors() -> Iterator[None]:
     """
     try:
         yield
+    except KeyboardInterrupt:  # before there was anything to go on from: while libraries were imported
+        print("stopped by SIGINT", file=sys.stderr)
+        sys.exit(INTERRUPTED)
     except Exception as error:
         line = explain(error)
         if line is None:
@@ -120,9 +126,7 @@ def nothing_left_behind(run_dir: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if explain(error) is not None and not any(
-            (run_dir / kept).exists() for kept in ("checkpoints", "metrics.json")
-        ):
+        if explain(error) is not None and not any((run_dir / kept).exists() for kept in _OF_A_RUN):
             _remove_hydra_files(run_dir)
         raise
 

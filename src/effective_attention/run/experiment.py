@@ -8,6 +8,8 @@ Each is a straight line: check everything, build, run, write. Tests call them di
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,23 +18,25 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from hydra.utils import instantiate
 from omegaconf import DictConfig
-from pytorch_lightning.callbacks import Callback, LearningRateMonitor, ModelCheckpoint
-from pytorch_lightning.trainer.states import TrainerFn
+from pytorch_lightning.callbacks import Callback, LearningRateMonitor
+from pytorch_lightning.utilities import rank_zero_only
 
-from effective_attention.errors import UserError
-from effective_attention.finite import NotFiniteError
 from effective_attention.io import write_json, write_text
-from effective_attention.models.checkpoints import WholeCheckpointIO, check_fits, read_checkpoint
-from effective_attention.models.places import find_checkpoint
+from effective_attention.models.checkpoints import WholeCheckpointIO
 from effective_attention.reports.chapters import all_chapters
 from effective_attention.reports.scalars import named_scalars
 from effective_attention.reports.sweep import print_rows, summarise
 from effective_attention.run.analysing import GOLD, AnalysisResults, PlannedAnalyses
 from effective_attention.run.callbacks import AttentionDrift
+from effective_attention.run.checkpointing import BestCheckpoint, LastCheckpoint
 from effective_attention.run.cli import nothing_left_behind
+from effective_attention.run.lock import only_run_in
 from effective_attention.run.loggers import ForgivingWandbLogger, build_loggers
 from effective_attention.run.options.record import recorded, recorded_yaml
+from effective_attention.run.resume import given_options, with_record
+from effective_attention.run.resumed import Resumed, resumed_evaluation, resumed_training
 from effective_attention.run.setup import Run, prepare
+from effective_attention.run.signals import StopSignals, stopped_in_one_line
 from effective_attention.run.testing import compare_attentions
 
 log = logging.getLogger(__name__)
@@ -41,83 +45,63 @@ Metrics = dict[str, Any]
 
 def train(cfg: DictConfig) -> Metrics:
     """Finetune, then test under each attention; return what ``metrics.json`` holds."""
-    with nothing_left_behind(Path(cfg.run_dir)):
+    with _alone_in(Path(cfg.run_dir)) as signals:
         run = prepare(cfg, checkpoint=None)
-        resume = _resume(cfg, run)
         run.datamodule.split("train")
         planned = PlannedAnalyses.plan(cfg, run)
-    _write_config(cfg, run.folder)
-    watching: list[Callback] = (
-        [AttentionDrift(planned, cfg.drift.examples)] if cfg.drift.examples and planned.chosen else []
-    )
-    callbacks = [*_checkpointing(run), LearningRateMonitor("step"), _SaveWhenInterrupted(run.folder), *watching]
-    trainer = _trainer(cfg, run, callbacks)
-    trainer.fit(run.classifier, datamodule=run.datamodule, ckpt_path=resume, weights_only=True)
-    validation = {name: float(value) for name, value in trainer.callback_metrics.items() if name.startswith("val/")}
-    return _test_and_report(cfg, trainer, run, planned, validation)
+        resumed = resumed_training(cfg, run)
+        _write_config(cfg, run.folder)
+        last = _last_checkpoint(cfg, run, signals)
+        best = BestCheckpoint(last.path.parent, f"val/{run.task.main_metric}")
+        trainer = _trainer(cfg, run, [best, last, LearningRateMonitor("step"), *_watching(cfg, planned)], resumed)
+        trainer.fit(run.classifier, datamodule=run.datamodule, ckpt_path=resumed.checkpoint, weights_only=True)
+        return _test_and_report(cfg, trainer, run, planned, last.validation, resumed.folder)
 
 
 def evaluate(cfg: DictConfig) -> Metrics:
     """Test a checkpoint, or the pretrained model, under each attention; return what ``metrics.json`` holds."""
-    with nothing_left_behind(Path(cfg.run_dir)):
+    with _alone_in(Path(cfg.run_dir)):
         run = prepare(cfg, checkpoint=cfg.checkpoint)
         planned = PlannedAnalyses.plan(cfg, run)
-    _write_config(cfg, run.folder)
-    if cfg.checkpoint is None and run.task.has_labels:
-        log.warning(
-            "no checkpoint given: the encoder is pretrained, its classification head is random, so scores mean nothing"
-        )
-    return _test_and_report(cfg, _trainer(cfg, run, []), run, planned, {})
+        resumed = resumed_evaluation(cfg)
+        _write_config(cfg, run.folder)
+        if cfg.checkpoint is None and run.task.has_labels:
+            log.warning(
+                "no checkpoint given: the encoder is pretrained, its classification head is random, "
+                "so scores mean nothing"
+            )
+        return _test_and_report(cfg, _trainer(cfg, run, [], resumed), run, planned, {}, resumed.folder)
 
 
-def _resume(cfg: DictConfig, run: Run) -> str | None:
-    if cfg.resume is None:
-        return None
-    path = find_checkpoint(cfg.resume, "resume")
-    checkpoint = read_checkpoint(path, run.task)
-    if "optimizer_states" not in checkpoint:
-        raise UserError(f"resume={cfg.resume}: {path.name} holds weights only; resume from checkpoints/last.ckpt")
-    check_fits(checkpoint, run.classifier)
-    return str(path)
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[StopSignals]:
+    """Keep other runs out of the folder, and end on a signal or an error as a command should."""
+    with stopped_in_one_line(folder) as signals, nothing_left_behind(folder), only_run_in(folder):
+        yield signals
 
 
 def _write_config(cfg: DictConfig, folder: Path) -> None:
-    write_text(folder / "config.yaml", recorded_yaml(cfg))
+    if rank_zero_only.rank == 0:
+        write_text(folder / "config.yaml", with_record(recorded_yaml(cfg)))
 
 
 # --- the trainer ---
 
 
-class _SaveWhenInterrupted(Callback):
-    """A callback that saves a checkpoint when Ctrl-C, SIGTERM or an error ends training."""
-
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "checkpoints" / "last.ckpt"
-
-    def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
-        if isinstance(exception, NotFiniteError):
-            return  # nobody could go on from there
-        if trainer.global_step > 0 and trainer.state.fn == TrainerFn.FITTING:  # its validation included
-            trainer.save_checkpoint(self.path)
-            log.warning("stopped at step %d; go on with resume=%s", trainer.global_step, self.path)
+def _last_checkpoint(cfg: DictConfig, run: Run, signals: StopSignals) -> LastCheckpoint:
+    facts = {"config": recorded(cfg), "options": given_options(), "data": run.datamodule.fingerprint()}
+    return LastCheckpoint(run.folder / "checkpoints" / "last.ckpt", signals, facts=facts, **cfg.save)
 
 
-def _checkpointing(run: Run) -> list[Callback]:
-    """Build callbacks that save ``best.ckpt`` by the task's metric (weights only), and ``last.ckpt`` to resume from."""
-    folder = str(run.folder / "checkpoints")
-    metric = f"val/{run.task.main_metric}"
-    return [
-        ModelCheckpoint(
-            folder, "best", monitor=metric, mode="max", save_weights_only=True, enable_version_counter=False
-        ),
-        ModelCheckpoint(folder, "last", enable_version_counter=False),
-    ]
+def _watching(cfg: DictConfig, planned: PlannedAnalyses) -> list[Callback]:
+    return [AttentionDrift(planned, cfg.drift.examples)] if cfg.drift.examples and planned.chosen else []
 
 
-def _trainer(cfg: DictConfig, run: Run, callbacks: list[Callback]) -> pl.Trainer:
+def _trainer(cfg: DictConfig, run: Run, callbacks: list[Callback], resumed: Resumed) -> pl.Trainer:
     tags = [run.task.name, run.encoder.name, *cfg.attention.kinds, f"seed={cfg.seed}"]
     wandb = None if cfg.logger.wandb is None else {**cfg.logger.wandb, "group": cfg.logger.wandb.group or _sweep_name()}
-    loggers = build_loggers(run.folder, wandb, config={**recorded(cfg), **run.facts}, tags=tags)
+    facts = {**recorded(cfg), **run.facts}
+    loggers = build_loggers(run.folder, wandb, config=facts, tags=tags, earlier=resumed.rows)
     trainer: pl.Trainer = instantiate(
         cfg.trainer,
         logger=loggers,
@@ -138,14 +122,20 @@ def _sweep_name() -> str | None:
 
 
 def _test_and_report(
-    cfg: DictConfig, trainer: pl.Trainer, run: Run, planned: PlannedAnalyses, earlier: Metrics
+    cfg: DictConfig,
+    trainer: pl.Trainer,
+    run: Run,
+    planned: PlannedAnalyses,
+    validation: Metrics,
+    resumed_from: Path | None,
 ) -> Metrics:
+    pl.seed_everything(cfg.seed, workers=True, verbose=False)  # whatever training drew: a resumed run draws less
     tested = compare_attentions(
         trainer, run.classifier, run.datamodule, cfg.attention.kinds, repeats=cfg.attention.repeats
     )
     precision = {"run/precision": str(trainer.precision)}
-    metrics = {**run.facts, **precision, **run.datamodule.facts(), **earlier, **tested}
-    results = planned.run_all(metrics, trainer.strategy.root_device)
+    metrics = {**run.facts, **precision, **run.datamodule.facts(), **validation, **tested}
+    results = planned.run_all(metrics, trainer.strategy.root_device, earlier=resumed_from)
     scalars = named_scalars(results.tables, all_chapters())
     metrics |= scalars
     if trainer.is_global_zero:

@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytorch_lightning.loggers import CSVLogger, Logger, WandbLogger
+from pytorch_lightning.utilities import rank_zero_only
+
+from effective_attention.run.csv_rows import Rows, WholeRows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,10 +104,26 @@ def _plain(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def build_loggers(
-    run_dir: Path, wandb_options: Mapping[str, Any] | None, *, config: Mapping[str, Any], tags: Sequence[str]
+    run_dir: Path,
+    wandb_options: Mapping[str, Any] | None,
+    *,
+    config: Mapping[str, Any],
+    tags: Sequence[str],
+    earlier: Rows | None = None,
 ) -> list[Logger]:
-    """Build a CSV logger, and one for W&B unless ``wandb_options`` is None or W&B cannot be started."""
-    loggers: list[Logger] = [CSVLogger(save_dir=str(run_dir), name="", version="csv")]
+    """Build a CSV logger, and one for W&B unless ``wandb_options`` is None or W&B cannot be started.
+
+    Args:
+        run_dir: Where the logs go.
+        wandb_options: The config's ``logger.wandb``.
+        config: What W&B shows as the run's config.
+        tags: What W&B finds the run by.
+        earlier: Rows of the CSV file that were logged before the run was resumed.
+    """
+    rows = CSVLogger(save_dir=str(run_dir), name="", version="csv")
+    if rank_zero_only.rank == 0:
+        rows._experiment = WholeRows(rows.log_dir, earlier or [])
+    loggers: list[Logger] = [rows]
     if wandb_options is not None:
         wandb = _start_wandb(run_dir, wandb_options, tags)
         if wandb is not None:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from effective_attention.errors import UserError
-from effective_attention.models.places import find_checkpoint
+from effective_attention.models.places import find_checkpoint, find_results
 from effective_attention.run.options.record import recorded
 from effective_attention.run.options.schema import schema_of
 from effective_attention.run.options.words import allowed, did_you_mean, near, shown
@@ -45,9 +45,11 @@ def _is_taken_over(cfg: DictConfig, place: Sequence[str | int]) -> bool:
 
 def _check_places(options: Mapping[str, Any]) -> None:
     """Look whether the files and folders exist that the run begins with."""
-    for option in ("checkpoint", "resume"):
-        if options.get(option) is not None:
-            find_checkpoint(options[option], option)
+    if options.get("checkpoint") is not None:
+        find_checkpoint(options["checkpoint"], "checkpoint")
+    if options["resume"] is not None:
+        find = find_checkpoint if "optimizer" in options else find_results
+        find(options["resume"], "resume")
     data = options["data"]
     if "dir" in data and (data["dir"] is None or not Path(str(data["dir"])).expanduser().is_dir()):
         problem = "is not a folder" if data["dir"] and Path(str(data["dir"])).exists() else "no such folder"

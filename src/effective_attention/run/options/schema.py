@@ -105,6 +105,7 @@ class Common(Options):
     split: Text | None
     reading: Literal["exact", "padded"]
     run_dir: Place
+    resume: Place | None
     recipe: Recipe
     task: Task
     model: Model
@@ -121,8 +122,8 @@ class Drift(Options):
 
 
 class Save(Options):
-    every_minutes: Positive | None = None
-    every_steps: Count | None = None
+    every_minutes: Positive | None
+    every_steps: Count | None
 
 
 class Optimizer(Built):
@@ -132,11 +133,10 @@ class Optimizer(Built):
 
 
 class Train(Common):
-    resume: Place | None
     drift: Drift
     warmup: Share
     optimizer: Optimizer
-    save: Save = Save()
+    save: Save
 
 
 class Evaluate(Common):

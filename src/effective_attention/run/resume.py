@@ -1,0 +1,162 @@
+"""``resume=<run>`` is the same run: its own options, those of the command line only where they change no result.
+
+A run writes down the options it was given, in a comment at the top of its ``config.yaml`` and in its checkpoints. To
+resume it is to give them again: they are put in front of those on the command line, before Hydra sees either. What is
+composed then is compared with the run's config, and a difference is refused.
+
+Imports nothing heavy: every command goes through here before Hydra.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from effective_attention.errors import UserError
+
+_RECORD = "# options: "
+_FREE = re.compile(
+    r"(run_dir|resume|recipe|logger|tagger|analysis|attention|reading|drift|save)(\..*)?"
+    r"|text|text_pair|candidates|referents"
+    r"|data\.(num_workers|token_cache|dir|source\.dir)"  # of another folder the content is compared
+    r"|trainer\.(max_epochs|enable_progress_bar|enable_model_summary|log_every_n_steps|profiler)"  # epochs: see below
+)
+"""Options that change nothing of what is learnt."""
+
+
+# --- the options of a run, written down and given again ---
+
+
+def given_options() -> list[str]:
+    """Return the overrides this command was given; empty outside of Hydra."""
+    from hydra.core.hydra_config import HydraConfig
+
+    task = list(HydraConfig.get().overrides.task) if HydraConfig.initialized() else []
+    return [option for option in task if _name(option) != "resume"]
+
+
+def with_record(config: str) -> str:
+    """Put a comment on top of a ``config.yaml`` that says which options made it."""
+    return f"{_RECORD}{json.dumps(given_options(), ensure_ascii=False)}\n{config}"
+
+
+def with_run_options(arguments: list[str]) -> list[str]:
+    """Put the options of the run that ``resume=`` names in front of the arguments, and its folder.
+
+    An option that is given again is left out of the run's; so is what belongs to a group of which another is chosen.
+    Results go to the run's own folder, unless ``hydra.run.dir`` says otherwise.
+    """
+    place = next((_value(argument) for argument in reversed(arguments) if _name(argument) == "resume"), None)
+    if place in (None, "null", "") or {"-m", "--multirun"} & set(arguments):
+        return arguments
+    assert place is not None
+    options = _options_of(Path(place))
+    typed = {_name(argument): argument for argument in arguments}
+    kept = [option for option in options if not _is_replaced(option, options, typed)]
+    folder = run_folder(Path(place))
+    if folder is not None and "hydra.run.dir" not in typed:
+        kept.append(f"hydra.run.dir={_quoted(str(folder))}")
+    return [*kept, *arguments]
+
+
+def run_folder(place: Path) -> Path | None:
+    """Return the run directory that a folder or a checkpoint in it belongs to; None: a file from somewhere else."""
+    for folder in (place, place.parent, place.parent.parent):
+        if (folder / "config.yaml").is_file() and place in (
+            folder, folder / "checkpoints", folder / "checkpoints" / place.name, folder / place.name,
+        ):  # fmt: skip
+            return folder
+    return None
+
+
+def _options_of(place: Path) -> list[str]:
+    folder = run_folder(place)
+    if folder is not None:
+        first = (folder / "config.yaml").read_text(encoding="utf-8").partition("\n")[0]
+        return _checked(json.loads(first.removeprefix(_RECORD))) if first.startswith(_RECORD) else []
+    if not place.is_file():
+        return []  # said when it is looked for
+    import torch  # a checkpoint on its own: seconds
+
+    try:
+        return _checked(
+            torch.load(place, map_location="cpu", weights_only=True)["callbacks"]["LastCheckpoint"]["options"]
+        )
+    except Exception:  # whatever is wrong with the file is said when it is read for good
+        return []
+
+
+def _checked(options: Any) -> list[str]:
+    if not isinstance(options, list) or not all(isinstance(option, str) and "=" in option for option in options):
+        return []
+    return [option for option in options if not option.startswith(("-", "hydra"))]
+
+
+def _is_replaced(option: str, options: list[str], typed: Mapping[str, str]) -> bool:
+    name = _name(option)
+    if name in typed:
+        return True
+    groups = [group for group in typed if name.startswith(f"{group}.")]
+    return any(typed[group] not in options for group in groups)
+
+
+def _name(argument: str) -> str:
+    return argument.partition("=")[0].lstrip("+~")
+
+
+def _value(argument: str) -> str:
+    return re.sub(r"""^(['"])(.*)\1$""", r"\2", argument.partition("=")[2])
+
+
+def _quoted(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'" if re.search(r"[^\w./-]", value) else value
+
+
+# --- what must not change ---
+
+
+def check_same_run(own: Mapping[str, Any], given: Mapping[str, Any], place: object) -> None:
+    """Refuse a config that would make another run of it.
+
+    Raises:
+        UserError: An option that changes results is not what it was; the first is named.
+    """
+    before, here = _leaves(own), _leaves(given)
+    different = [
+        name
+        for name in sorted({*before, *here}, key=lambda name: (name.count("."), name))
+        if before.get(name) != here.get(name) and not _FREE.fullmatch(name)
+    ]
+    if different:
+        name = different[0]
+        raise UserError(
+            f"{name}={here.get(name)} contradicts resume={place}, a run with {name}={before.get(name)}; "
+            f"choose the same {name}, or leave it out: a run that is resumed has its own options"
+        )
+
+
+def check_epochs(finished: int, own: int, given: int, place: object) -> str | None:
+    """Refuse fewer epochs than are done; return a warning if there will be more or fewer than the run was to have."""
+    if given < finished:
+        raise UserError(
+            f"trainer.max_epochs={given} is fewer than resume={place} has done, which is {finished}; "
+            "leave it out, or look at the run with evaluate.py"
+        )
+    if given == own:
+        return None
+    return (
+        f"trainer.max_epochs={given} instead of {own}: the learning rate falls to 0 over all epochs, "
+        "so this will not be the run that had as many from the start"
+    )
+
+
+def _leaves(config: Any, name: str = "") -> dict[str, Any]:
+    if not isinstance(config, Mapping):
+        return {name: config}
+    found: dict[str, Any] = {}
+    for key, value in config.items():
+        found |= _leaves(value, f"{name}.{key}" if name else str(key))
+    return found

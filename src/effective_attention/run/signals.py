@@ -1,0 +1,89 @@
+"""What SIGTERM and Ctrl-C do: end the command with one line and the exit code that the signal asks for (143, 130).
+
+Training ends between two steps, after a checkpoint; everything else ends at once.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from pytorch_lightning.utilities import rank_zero_only
+
+
+class Stopped(SystemExit):
+    """A signal ended the command."""
+
+    def __init__(self, number: int) -> None:
+        self.signal = signal.Signals(number)
+        self.is_told = False
+        # Lightning kills the main process if one that it started reports a failure
+        super().__init__(128 + number if rank_zero_only.rank == 0 else 0)
+
+
+class StopSignals:
+    """The signals that ended, or are to end, this process.
+
+    Attributes:
+        received: One that waits for the end of a training step; None: none does.
+    """
+
+    def __init__(self) -> None:
+        self.received: int | None = None
+        self._waits = False
+
+    def wait_for_step(self, *more: int) -> None:
+        """Keep the next signal for the end of the step; a second one ends the process at once.
+
+        Args:
+            more: Numbers of other signals that are to wait.
+        """
+        self._waits = True
+        self.listen(*more)
+
+    def at_once(self) -> None:
+        """End the process as soon as a signal comes."""
+        self._waits = False
+
+    def listen(self, *more: int) -> None:
+        """Take over the handlers, also from a library that has put its own in their place."""
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGINT, *more):
+                signal.signal(number, self._handle)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self._waits and self.received is None:
+            self.received = number
+        else:
+            raise Stopped(number)
+
+
+@contextmanager
+def stopped_in_one_line(resume_from: Any) -> Iterator[StopSignals]:
+    """Say in one line that a signal ended the command, and how to go on."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    signals = StopSignals()
+    signals.listen()
+    try:
+        yield signals
+    except (Stopped, KeyboardInterrupt) as stop:
+        _end(stop if isinstance(stop, Stopped) else Stopped(signal.SIGINT), resume_from)
+    except SystemExit as stop:
+        if not isinstance(stop.__context__, KeyboardInterrupt):  # which Lightning answers with sys.exit(1)
+            raise
+        _end(Stopped(signal.SIGINT), resume_from)
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            for number, handler in before.items():
+                signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+
+
+def _end(stop: Stopped, resume_from: Any) -> None:
+    if not stop.is_told and rank_zero_only.rank == 0:
+        print(f"stopped by {stop.signal.name}; go on with resume={resume_from}", file=sys.stderr)
+    raise stop from None
