@@ -134,9 +134,14 @@ def _text(row: Row, column: str) -> str:
         raise _BrokenRowError(f"{column!r} must be a text, got {quoted(text)}")
     if not text.strip():
         raise _BrokenRowError(f"the text in {column!r} is empty")
-    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+    if not is_unicode(text):
         raise _BrokenRowError(f"the text in {column!r} holds half a surrogate pair, which is no character")
     return text
+
+
+def is_unicode(text: str) -> bool:
+    """Tell whether a text holds characters only: half a surrogate pair is none, and no tokenizer takes it."""
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _label(table: Table, row: Row, column: str, label_of: Callable[[Any], int | float]) -> int | float:

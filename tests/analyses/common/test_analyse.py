@@ -94,6 +94,7 @@ def test_texts_are_cut_where_the_model_can_take_no_more(tokenizer: Any) -> None:
         ("A cat.", ["distance"], {}, "texts must be a list of texts, got one string"),
         ([], ["distance"], {}, "texts must be at least one text"),
         (["A cat.", " "], ["distance"], {}, "text number 1 is empty"),
+        (["A cat.", "\ud83d"], ["distance"], {}, "text number 1 holds half a surrogate pair"),
         (["A cat.", ("It", "purred")], ["distance"], {}, "texts must all be strings, or all pairs .* as number 1"),
         ([("a", "b", "c")], ["distance"], {}, "texts must all be strings"),
         (["A cat."], "distance", {}, "analyses must be a list, got 'distance'"),

@@ -17,8 +17,9 @@ from effective_attention.attention.decomposition import Reading
 from effective_attention.data.annotation.tagging import Tagger, annotate
 from effective_attention.data.batches import EncodedSplit, TextBatches
 from effective_attention.data.encoding import encode
-from effective_attention.data.examples import Examples
+from effective_attention.data.examples import Examples, is_unicode
 from effective_attention.data.tasks import Task
+from effective_attention.errors import quoted
 
 Texts = Sequence[str | tuple[str, str]]
 _LONGEST = 512  # tokens, where neither model nor tokenizer says how many it can take
@@ -103,9 +104,13 @@ def _as_tuples(texts: Texts) -> list[tuple[str, ...]]:
         raise ValueError("texts must be at least one text, got none")
     for number, parts in enumerate(pairs):
         if len(parts) != len(pairs[0]) or len(parts) > 2 or not all(isinstance(part, str) for part in parts):
-            raise ValueError(f"texts must all be strings, or all pairs of strings, got {parts!r} as number {number}")
+            raise ValueError(
+                f"texts must all be strings, or all pairs of strings, got {quoted(parts)} as number {number}"
+            )
         if not parts[0].strip():
             raise ValueError(f"text number {number} is empty; leave it out")
+        if not all(map(is_unicode, parts)):
+            raise ValueError(f"text number {number} holds half a surrogate pair, which is no character; leave it out")
     return pairs
 
 
