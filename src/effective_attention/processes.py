@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
+
+
+def started_as() -> int:
+    """Return the number of this process as its launcher (torchrun, SLURM, Lightning) has given it, before they meet."""
+    given = [os.environ.get(name) for name in ("RANK", "SLURM_PROCID", "LOCAL_RANK")]
+    return next((int(number) for number in given if number is not None and number.isdigit()), 0)
 
 
 def rank_and_world() -> tuple[int, int]:

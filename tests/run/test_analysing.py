@@ -152,7 +152,7 @@ def test_a_text_and_a_secret_in_what_is_written_down(
 ) -> None:
     monkeypatch.setenv("SECRET", "hunter2")
     told: dict[str, Any] = {}
-    monkeypatch.setattr(experiment, "build_loggers", lambda *_, config, tags: told.update(config) or [])
+    monkeypatch.setattr(experiment, "build_loggers", lambda *_, config, **__: told.update(config) or [])
     options = ["analysis=none", "limit=1", "attention=standard", "logger=wandb", "logger.wandb.entity=${oc.env:SECRET}"]
     evaluate(compose("evaluate", quoted("text=${oc.env:SECRET}, it said"), *options))
     written = (tmp_path / "run" / "config.yaml").read_text(encoding="utf-8")

@@ -6,13 +6,13 @@ under several attentions is ``run.testing``'s.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from pytorch_lightning import LightningModule
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from torchmetrics import MetricCollection
+from torchmetrics import MeanMetric, MetricCollection
 from transformers import PreTrainedModel, get_linear_schedule_with_warmup
 
 from effective_attention.attention.trace import for_model
@@ -39,7 +39,7 @@ class SequenceClassifier(LightningModule):
         self,
         model: PreTrainedModel,
         task: Task,
-        optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] | None = None,
+        optimizer: Callable[..., Optimizer] | None = None,
         *,
         warmup: float = 0.0,
         origin: dict[str, Any] | None = None,
@@ -51,6 +51,8 @@ class SequenceClassifier(LightningModule):
         self.warmup = warmup
         self.origin = origin or {}
         self.val_metrics: MetricCollection = task.build_metrics()
+        # Not Lightning's mean: over processes it divides by a whole number, which is wrong where they saw unequally many.
+        self.val_loss = MeanMetric(nan_strategy="disable")  # one that is not finite has stopped the run
         self._losses = Watch[str]()
         self.train()  # transformers hands models out in eval mode, and Lightning would train them so, without dropout
 
@@ -84,12 +86,14 @@ class SequenceClassifier(LightningModule):
         loss = self._loss(logits, batch["labels"])
         self._watch("validation", loss)
         self.val_metrics.update(self.predictions(logits), batch["labels"])
-        self.log("val/loss", loss, batch_size=len(logits), sync_dist=True)
+        self.val_loss.update(loss, weight=len(logits))
 
     def on_validation_epoch_end(self) -> None:
         self._check_losses()
+        self.log("val/loss", self.val_loss.compute(), sync_dist=True)
         scores = self.val_metrics.compute()
         self.log_dict({f"val/{name}": score for name, score in scores.items()}, prog_bar=True, sync_dist=True)
+        self.val_loss.reset()
         self.val_metrics.reset()
 
     def _loss(self, logits: Tensor, labels: Tensor) -> Tensor:
@@ -125,13 +129,18 @@ class SequenceClassifier(LightningModule):
     def configure_optimizers(self) -> dict[str, Any]:
         if self.make_optimizer is None:
             raise RuntimeError("this classifier was made for testing and has no optimiser")
-        optimizer = self.make_optimizer(self.parameters())
+        optimizer = self.make_optimizer(self.parameters(), **self._unfused())
         steps = int(self.trainer.estimated_stepping_batches)
         schedule = get_linear_schedule_with_warmup(optimizer, round(self.warmup * steps), steps)
         return {
             "optimizer": optimizer,
             "lr_scheduler": {"scheduler": schedule, "interval": "step", "name": "learning_rate"},
         }
+
+    def _unfused(self) -> dict[str, bool]:
+        """Return what an optimiser needs where gradients are scaled: a fused one unscales itself, and cannot clip."""
+        fused = getattr(self.make_optimizer, "keywords", {}).get("fused")
+        return {"fused": False} if fused and self.trainer.precision == "16-mixed" else {}
 
     # --- checkpoints ---
 

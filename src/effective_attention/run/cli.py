@@ -18,6 +18,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from effective_attention.errors import UserError, first_line
+from effective_attention.processes import started_as
 from effective_attention.run.options.arguments import check_overrides, quoted_arguments, read_arguments
 from effective_attention.run.options.help import is_plain_help, print_help
 from effective_attention.run.resume import with_run_options
@@ -36,6 +37,8 @@ _NO_ACCESS = {
 _DISK_TROUBLE = _DISK_FULL | _NO_ACCESS
 BAD_INPUT = 2
 INTERRUPTED = 130
+_SILENT = ("hydra.output_subdir=null", "hydra/job_logging=disabled")
+"""For all processes of a run but the first, which writes down what there is to write."""
 _OF_A_RUN = (".lock", "config.yaml", "checkpoints", "metrics.json")
 
 
@@ -51,6 +54,8 @@ def command(main: Callable[[], Any]) -> None:
         arguments = read_arguments(sys.argv[1:])
         folders = [script.parent / "conf", *filter(None, [arguments.config_dir and Path(arguments.config_dir)])]
         check_overrides(arguments.overrides, folders)
+        if started_as() > 0:
+            sys.argv += _SILENT
         if is_plain_help(arguments):
             print_help(folders[0], script.stem, arguments.overrides)
         else:

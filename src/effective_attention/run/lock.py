@@ -34,7 +34,11 @@ def only_run_in(folder: Path) -> Iterator[None]:
         UserError: Another run is there.
     """
     if rank_zero_only.rank != 0:
-        yield
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):  # Hydra makes a folder for every process; only the first one fills it
+                folder.rmdir()
         return
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / _NAME
