@@ -425,3 +425,13 @@ def test_resume_with_another_model(trained: Any, compose: Compose) -> None:
 def test_resume_with_another_task(trained: Any, compose: Compose) -> None:
     with pytest.raises(UserError, match="was trained on mrpc, not on rte; add task=mrpc"):
         train(compose("train", "task=rte", f"resume={trained.folder}"))
+
+
+@pytest.mark.parametrize(("keep", "kept"), [("best", ["best.ckpt"]), ("none", [])])
+def test_checkpoints_of_a_finished_run_are_optional(
+    keep: str, kept: list[str], compose: Callable[..., Any], tmp_path: Path
+) -> None:
+    train(compose("train", f"save.keep={keep}", "analysis=none"))
+    assert [path.name for path in (tmp_path / "run").rglob("*.ckpt")] == kept
+    if kept:  # what is left can be tested
+        evaluate(compose("evaluate", f"checkpoint={tmp_path / 'run'}", "analysis=none"))

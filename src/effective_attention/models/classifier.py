@@ -51,7 +51,7 @@ class SequenceClassifier(LightningModule):
         self.warmup = warmup
         self.origin = origin or {}
         self.val_metrics: MetricCollection = task.build_metrics()
-        # Not Lightning's mean: over processes it divides by a whole number, which is wrong where they saw unequally many.
+        # Not by Lightning, whose mean over processes divides by a whole number: wrong where they saw unequally many.
         self.val_loss = MeanMetric(nan_strategy="disable")  # one that is not finite has stopped the run
         self._losses = Watch[str]()
         self.train()  # transformers hands models out in eval mode, and Lightning would train them so, without dropout

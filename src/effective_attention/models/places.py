@@ -8,11 +8,16 @@ from effective_attention.errors import UserError
 
 
 def find_checkpoint(place: str | Path, option: str) -> Path:
-    """Return a ``.ckpt`` file, or the last one of a run directory; errors name the ``option`` it was given with."""
+    """Return a ``.ckpt`` file, or the last one of a run directory, or its best one where only that was kept.
+
+    Raises:
+        UserError: There is none; names the ``option`` it was given with.
+    """
     path = Path(place)
     if path.is_file():
         return path
-    for candidate in (path / "checkpoints" / "last.ckpt", path / "last.ckpt"):
+    places = [folder / name for name in ("last.ckpt", "best.ckpt") for folder in (path / "checkpoints", path)]
+    for candidate in places:
         if candidate.is_file():
             return candidate
     if path.is_dir():

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import signal
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytorch_lightning as pl
 import torch
@@ -212,3 +213,13 @@ class LastCheckpoint(Checkpoint):
         self._random = self._mark.random
         self.validation = dict(state["validation"])
         trainer.datamodule.resume(epoch=self._mark.epoch, batches_done=self._mark.batches)
+
+
+def keep_only(which: Literal["all", "best", "none"], folder: Path) -> None:
+    """Remove checkpoints of a run that has ended: in a sweep they may be all that fills the disk."""
+    unwanted = {"all": (), "best": ("last.ckpt",), "none": ("last.ckpt", "best.ckpt")}[which]
+    for name in unwanted:
+        (folder / name).unlink(missing_ok=True)
+    if which == "none":
+        with contextlib.suppress(OSError):  # something else is in it
+            folder.rmdir()

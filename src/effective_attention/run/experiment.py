@@ -28,7 +28,7 @@ from effective_attention.reports.scalars import named_scalars
 from effective_attention.reports.sweep import print_rows, summarise
 from effective_attention.run.analysing import GOLD, AnalysisResults, PlannedAnalyses
 from effective_attention.run.callbacks import AttentionDrift
-from effective_attention.run.checkpointing import BestCheckpoint, LastCheckpoint
+from effective_attention.run.checkpointing import BestCheckpoint, LastCheckpoint, keep_only
 from effective_attention.run.cli import nothing_left_behind
 from effective_attention.run.lock import only_run_in
 from effective_attention.run.loggers import ForgivingWandbLogger, build_loggers
@@ -55,7 +55,10 @@ def train(cfg: DictConfig) -> Metrics:
         best = BestCheckpoint(last.path.parent, f"val/{run.task.main_metric}")
         trainer = _trainer(cfg, run, [best, last, LearningRateMonitor("step"), *_watching(cfg, planned)], resumed)
         trainer.fit(run.classifier, datamodule=run.datamodule, ckpt_path=resumed.checkpoint, weights_only=True)
-        return _test_and_report(cfg, trainer, run, planned, last.validation, resumed.folder)
+        metrics = _test_and_report(cfg, trainer, run, planned, last.validation, resumed.folder)
+        if trainer.is_global_zero:
+            keep_only(cfg.save.keep, last.path.parent)
+        return metrics
 
 
 def evaluate(cfg: DictConfig) -> Metrics:
@@ -90,7 +93,8 @@ def _write_config(cfg: DictConfig, folder: Path) -> None:
 
 def _last_checkpoint(cfg: DictConfig, run: Run, signals: StopSignals) -> LastCheckpoint:
     facts = {"config": recorded(cfg), "options": given_options(), "data": run.datamodule.fingerprint()}
-    return LastCheckpoint(run.folder / "checkpoints" / "last.ckpt", signals, facts=facts, **cfg.save)
+    often = {name: cfg.save[name] for name in ("every_steps", "every_minutes")}
+    return LastCheckpoint(run.folder / "checkpoints" / "last.ckpt", signals, facts=facts, **often)
 
 
 def _watching(cfg: DictConfig, planned: PlannedAnalyses) -> list[Callback]:

@@ -124,6 +124,7 @@ class Drift(Options):
 class Save(Options):
     every_minutes: Positive | None
     every_steps: Count | None
+    keep: Literal["all", "best", "none"]
 
 
 class Optimizer(Built):
