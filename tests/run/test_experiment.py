@@ -389,7 +389,7 @@ def test_evaluate_without_a_checkpoint_warns(compose: Compose, caplog: pytest.Lo
         ("train", ["seed=-1"], "seed must be a whole number from 0"),
         ("train", ["seed=null"], "seed must be a whole number from 0"),
         ("train", ["attention.kinds=[]"], r"attention\.kinds must be a list of one or more"),
-        ("train", ["attention.repeats=0"], r"attention\.repeats must be .* at least 1, got 0"),
+        ("train", ["attention.repeats=0"], r"attention\.repeats must be .* at least 1 .*, got 0"),
         (
             "train",
             ["attention.kinds=[standard,special]"],

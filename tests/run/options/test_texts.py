@@ -33,6 +33,17 @@ def test_every_text_means_itself(text: str) -> None:
 
 
 @given(texts)
+@example("${x}")
+@example("\\\\${x}")
+@example("???")
+@example("'a'")
+def test_quoting_what_is_quoted_changes_nothing(text: str) -> None:
+    """Lightning starts its other processes with the arguments of the first."""
+    once = quoted(f"text={text}")
+    assert quoted(once) == once
+
+
+@given(texts)
 def test_escaped_text_is_read_as_it_is(text: str) -> None:
     assert OmegaConf.create({"text": escaped(text)}).text == text
 

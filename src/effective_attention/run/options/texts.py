@@ -46,7 +46,14 @@ def _inside(quoted_text: str) -> str:
     quote = quoted_text[0]
     inner = quoted_text[1:-1]
     inner = re.sub(rf"(\\+){quote}", lambda found: "\\" * (len(found[1]) // 2) + quote, inner)
-    return re.sub(r"(\\+)\Z", lambda found: "\\" * (len(found[1]) // 2), inner)
+    return _unescaped(re.sub(r"(\\+)\Z", lambda found: "\\" * (len(found[1]) // 2), inner))
+
+
+def _unescaped(text: str) -> str:
+    """Undo ``escaped``: Lightning starts its other processes with the arguments of this one, which are quoted."""
+    if text == escaped(_MISSING):
+        return _MISSING
+    return re.sub(r"(?<!\\)((?:\\\\)*)\\\$\{", lambda found: found[1][::2] + "${", text)
 
 
 def _quote(text: str) -> str:
