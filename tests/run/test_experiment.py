@@ -19,6 +19,7 @@ from effective_attention.models.checkpoints import read_checkpoint
 from effective_attention.models.classifier import SequenceClassifier
 from effective_attention.run import experiment as pipeline
 from effective_attention.run.experiment import evaluate, train
+from effective_attention.run.testing import AttentionComparison
 from helpers.paths import GLUE
 from helpers.same_run import same_run, scores
 
@@ -171,7 +172,7 @@ def test_real_glue(compose: Compose) -> None:
 
 
 def test_same_seed_same_run(compose: Compose, trained: Any, tmp_path: Path) -> None:
-    metrics = train(compose("train", "attention=all"))
+    metrics = train(compose("train", "attention=all", *trained.options))
     assert scores(metrics) == scores(trained.metrics)
     one, other = (
         torch.load(place / "checkpoints/last.ckpt", weights_only=True) for place in (tmp_path / "run", trained.folder)
@@ -225,11 +226,12 @@ class Watch:
         self.batches: list[list[int]] = []
         self.stop_at: tuple[str, int] | None = None
         self.error: type[BaseException] = KeyboardInterrupt
-        for name in ("training_step", "validation_step", "on_train_batch_end", "test_step"):
-            self._wrap(monkeypatch, name)
+        for name in ("training_step", "validation_step", "on_train_batch_end"):
+            self._wrap(monkeypatch, SequenceClassifier, name)
+        self._wrap(monkeypatch, AttentionComparison, "test_step")
 
-    def _wrap(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-        real = getattr(SequenceClassifier, name)
+    def _wrap(self, monkeypatch: pytest.MonkeyPatch, owner: type, name: str) -> None:
+        real = getattr(owner, name)
         count = 0
 
         def step(module: Any, *args: Any) -> Any:
@@ -242,7 +244,7 @@ class Watch:
                 self.batches.append(args[0]["index"].tolist())
             return real(module, *args)
 
-        monkeypatch.setattr(SequenceClassifier, name, step)
+        monkeypatch.setattr(owner, name, step)
 
 
 @pytest.fixture
@@ -310,7 +312,7 @@ def test_ctrl_c_leaves_a_checkpoint_from_which_the_run_goes_on(
 
 
 def test_resume_a_finished_run_for_more_epochs(trained: Any, compose: Compose, watch: Watch, tmp_path: Path) -> None:
-    metrics = train(compose("train", *TWO, f"resume={trained.folder}"))
+    metrics = train(compose("train", *TWO, *trained.options, f"resume={trained.folder}"))
     assert len(watch.batches) == 4
     last = torch.load(tmp_path / "run" / "checkpoints" / "last.ckpt", weights_only=True)
     assert (last["epoch"], last["global_step"]) == (1, 8)
@@ -318,7 +320,7 @@ def test_resume_a_finished_run_for_more_epochs(trained: Any, compose: Compose, w
 
 
 def test_resume_a_finished_run_as_it_is(trained: Any, compose: Compose, watch: Watch) -> None:
-    metrics = train(compose("train", f"resume={trained.folder}"))
+    metrics = train(compose("train", *trained.options, f"resume={trained.folder}"))
     assert watch.batches == []
     for name in ("test/standard/accuracy", "test/effective/f1"):
         assert metrics[name] == trained.metrics[name]
@@ -352,7 +354,7 @@ def test_interrupted_in_testing_leaves_the_finished_checkpoint(compose: Compose,
 
 @pytest.mark.parametrize("place", ["", "checkpoints", "checkpoints/last.ckpt"])
 def test_evaluate_reproduces_what_train_measured(place: str, trained: Any, compose: Compose) -> None:
-    metrics = evaluate(compose("evaluate", "attention=all", f"checkpoint={trained.folder / place}"))
+    metrics = evaluate(compose("evaluate", "attention=all", *trained.options, f"checkpoint={trained.folder / place}"))
     names = [name for name in trained.metrics if name.startswith("test/") and "second" not in name]
     assert {name: metrics[name] for name in names} == pytest.approx(
         {name: trained.metrics[name] for name in names}, abs=1e-7
@@ -419,7 +421,7 @@ def test_weights_alone_cannot_be_resumed(trained: Any, compose: Compose) -> None
 
 def test_resume_with_another_model(trained: Any, compose: Compose) -> None:
     with pytest.raises(UserError, match="choose the same model"):
-        train(compose("train", "model.layers=3", f"resume={trained.folder}"))
+        train(compose("train", "model.layers=3", *trained.options, f"resume={trained.folder}"))
 
 
 def test_resume_with_another_task(trained: Any, compose: Compose) -> None:
