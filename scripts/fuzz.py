@@ -47,6 +47,7 @@ def run(kind: str, module: ModuleType, count: int, seed: int) -> Outcome:
     from fuzz import lines
 
     outcome = Outcome(kind)
+    print(f"{kind}: {count} cases", file=sys.stderr)
     before = lines.refusals
     started = time.perf_counter()
     for case in module.cases(count, seed):
@@ -78,7 +79,7 @@ def table(outcomes: list[Outcome]) -> str:
 
 def main() -> int:
     options = argparse.ArgumentParser(description="Run generated cases: files, texts, tensors, checkpoints, overrides.")
-    options.add_argument("kinds", nargs="*", choices=list(SHARES), help="which; all by default")
+    options.add_argument("kinds", nargs="*", metavar="kind", help=f"any of {', '.join(SHARES)}; all by default")
     options.add_argument("--cases", type=int, default=10_000, help="how many, of all kinds together")
     options.add_argument("--seed", type=int, default=0)
     chosen = options.parse_args()
@@ -87,6 +88,9 @@ def main() -> int:
     warnings.filterwarnings("ignore")
     logging.disable(logging.WARNING)
     kinds = chosen.kinds or list(SHARES)
+    unknown = [kind for kind in kinds if kind not in SHARES]
+    if unknown:
+        options.error(f"no such kind: {', '.join(unknown)}; choose from {', '.join(SHARES)}")
     whole = sum(SHARES[kind] for kind in kinds)
     outcomes = []
     for kind in kinds:
