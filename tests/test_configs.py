@@ -14,6 +14,8 @@ from hydra import initialize_config_dir
 from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
+from pytorch_lightning.accelerators import CUDAAccelerator
+from pytorch_lightning.strategies import DDPStrategy, FSDPStrategy, SingleDeviceStrategy
 
 from effective_attention.run.options.check import check_options
 from effective_attention.run.options.targets import check_targets
@@ -110,14 +112,19 @@ def test_any_model_name() -> None:
 
 
 @pytest.mark.parametrize("name", [name for group, name in CHOICES if group == "trainer"])
-def test_trainers(name: str) -> None:
+def test_trainers(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     cfg = load("train", f"trainer={name}")
-    if name in ("gpu", "ddp") and not torch.cuda.is_available():
+    if name in ("gpu", "ddp", "fsdp") and not torch.cuda.is_available():
         with pytest.raises(InstantiationException, match=r"trainer\.Trainer"):  # it got as far as looking for devices
             instantiate(cfg.trainer, logger=False)
-        cfg = load("train", f"trainer={name}", "trainer.accelerator=cpu", "trainer.devices=1")
+        for module in ("lightning_fabric", "pytorch_lightning"):
+            monkeypatch.setattr(f"{module}.accelerators.cuda.num_cuda_devices", lambda: 2, raising=False)
+        monkeypatch.setattr(CUDAAccelerator, "is_available", staticmethod(lambda: True))
+        monkeypatch.setattr(CUDAAccelerator, "auto_device_count", staticmethod(lambda: 2))
+        monkeypatch.setattr("torch.cuda.is_bf16_supported", lambda *_, **__: True)
     trainer = instantiate(cfg.trainer, logger=False)
-    assert (trainer.max_epochs, trainer.gradient_clip_val) == (3, 1.0)
+    assert (trainer.max_epochs, trainer.gradient_clip_val) == (3, None if name == "fsdp" else 1.0)
+    assert isinstance(trainer.strategy, {"ddp": DDPStrategy, "fsdp": FSDPStrategy}.get(name, SingleDeviceStrategy))
 
 
 def test_missing_graphics_card_is_one_line(compose: Callable[..., Any], tmp_path: Path) -> None:
@@ -222,7 +229,7 @@ def test_each_part_of_a_recipe_can_be_overridden() -> None:
 def test_evaluation_has_no_training_options() -> None:
     cfg = load("evaluate")
     assert cfg.checkpoint is None
-    assert not {"optimizer", "warmup", "resume"} & set(cfg)
+    assert not {"optimizer", "warmup", "save"} & set(cfg)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

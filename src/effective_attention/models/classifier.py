@@ -52,7 +52,9 @@ class SequenceClassifier(LightningModule):
         self.origin = origin or {}
         self.val_metrics: MetricCollection = task.build_metrics()
         # Not by Lightning, whose mean over processes divides by a whole number: wrong where they saw unequally many.
-        self.val_loss = MeanMetric(nan_strategy="disable")  # one that is not finite has stopped the run
+        self.val_loss = MeanMetric(
+            nan_strategy="ignore"
+        )  # one that is NaN stops the run; "disable" forgets the weights
         self._losses = Watch[str]()
         self.train()  # transformers hands models out in eval mode, and Lightning would train them so, without dropout
 
