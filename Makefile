@@ -1,17 +1,21 @@
 # make demo    set up, finetune MiniLM on the embedded MRPC sample, test with standard and effective attention
 # make test    set up and run the whole test suite
+# make faults  kill, stop and starve runs in every way we know, and print what came of it (about 15 minutes)
 # make lint    style, types; of the explorer's scripts too where there is Node.js
 VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint lint-js clean
+.PHONY: demo test faults lint lint-js clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python train.py task=mrpc
 
 test: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+
+faults: $(VENV)/.demo
+	$(BIN)/python scripts/faults
 
 lint: $(VENV)/.dev lint-js
 	$(BIN)/ruff check .

@@ -6,6 +6,8 @@ Imports nothing heavy: ``--help`` goes through here.
 from __future__ import annotations
 
 import errno
+import io
+import logging
 import os
 import re
 import sys
@@ -37,6 +39,7 @@ _OF_A_RUN = (".lock", "config.yaml", "checkpoints", "metrics.json")
 def command(main: Callable[[], Any]) -> None:
     """Run a Hydra entry point; wrong options end it with one line on stderr."""
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # hand us the exception instead of printing it
+    logging.raiseExceptions = False  # a log on a full disk, ours or W&B's, is no reason for a traceback
     with one_line_errors():
         sys.argv[1:] = with_run_options([quoted(argument) for argument in sys.argv[1:]])
         main()
@@ -107,9 +110,22 @@ def _explain_one(error: BaseException) -> str | None:
     if isinstance(error, HydraException | OmegaConfBaseException):
         return f"{error} (--help lists the options)"
     if isinstance(error, OSError) and error.errno in _DISK_TROUBLE:
-        place = f" {error.filename}" if error.filename else ""
+        name = error.filename or _open_file(error)
+        place = f" {name}" if name else ""
         return f"cannot read or write{place}: {error.strerror}; results go elsewhere with hydra.run.dir=<folder>"
     return None
+
+
+def _open_file(error: BaseException) -> str | None:
+    """Return the file that was being written where a disk error was raised: what a library raises seldom names it."""
+    found: str | None = None
+    place = error.__traceback__
+    while place is not None:
+        for value in place.tb_frame.f_locals.values():
+            if isinstance(value, io.IOBase) and isinstance(getattr(value, "name", None), str):
+                found = value.name  # type: ignore[attr-defined]
+        place = place.tb_next
+    return found
 
 
 @contextmanager
