@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -199,5 +199,3 @@ def lines(text: str, *unwanted: str) -> list[str]:
     for word in ("Traceback", *unwanted):
         assert word not in text, text[-1500:]
     return [line for line in text.splitlines() if line.strip()]
-
-

@@ -162,7 +162,14 @@ class PlannedAnalyses:
     def _finished(self, subject: Subject, earlier: Path | None) -> FinishedTables:
         origin = self.run.classifier.origin
         tagger = None if self.tagger is None else self.tagger.name
-        facts = (self.run.facts["run/seed"], origin.get("encoder"), origin.get("seed"), self.run.task, self.text, tagger)
+        facts = (
+            self.run.facts["run/seed"],
+            origin.get("encoder"),
+            origin.get("seed"),
+            self.run.task,
+            self.text,
+            tagger,
+        )
         return FinishedTables(self.run.folder, earlier, dependencies(subject, *facts))
 
     @property

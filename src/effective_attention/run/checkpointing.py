@@ -12,7 +12,7 @@ from typing import Any
 
 import pytorch_lightning as pl
 import torch
-from lightning_fabric.plugins.environments import SLURMEnvironment
+from lightning_fabric.plugins.environments.slurm import SLURMEnvironment
 from pytorch_lightning.callbacks import Checkpoint, ModelCheckpoint
 from pytorch_lightning.trainer.states import TrainerFn
 from pytorch_lightning.utilities import rank_zero_only
@@ -39,9 +39,9 @@ class BestCheckpoint(ModelCheckpoint):
         """Take over the score if the weights it belongs to are here; else the next ones are the best."""
         here = str(Path(str(self.dirpath)) / "best.ckpt")
         if Path(here).is_file() and state_dict["best_model_path"]:
-            places = {name: here for name in ("best_model_path", "kth_best_model_path")}
-            models = {here: score for score in state_dict["best_k_models"].values()}
-            super().load_state_dict({**state_dict, **places, "best_k_models": models, "dirpath": self.dirpath})
+            places = {"best_model_path": here, "kth_best_model_path": here, "dirpath": self.dirpath}
+            models = {here: state_dict["best_model_score"]}
+            super().load_state_dict({**state_dict, **places, "best_k_models": models})
 
 
 class LastCheckpoint(Checkpoint):
@@ -109,7 +109,8 @@ class LastCheckpoint(Checkpoint):
         if is_step(trainer):
             self._mark = mark_step(trainer, self._random)
             self._updating = False
-            self._save_or_stop(trainer, due=self.every_steps is not None and trainer.global_step % self.every_steps == 0)
+            counted = self.every_steps is not None and trainer.global_step % self.every_steps == 0
+            self._save_or_stop(trainer, due=counted)
 
     def on_validation_batch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule, *batch: Any) -> None:
         """Save or stop here too, as a validation can be long; several processes do not have equally many batches."""
@@ -167,10 +168,10 @@ class LastCheckpoint(Checkpoint):
         trainer.save_checkpoint(self.path)
         self._saved_at = time.monotonic()
 
-    @rank_zero_only
     def _tell(self) -> None:
         assert self._mark is not None
-        log.warning("stopped at step %d; go on with resume=%s", self._mark.step, self.path.parent.parent)
+        if rank_zero_only.rank == 0:
+            log.warning("stopped at step %d; go on with resume=%s", self._mark.step, self.path.parent.parent)
 
     # --- what is saved ---
 
