@@ -3,12 +3,13 @@
 # make bench   run every benchmark and write benchmarks/RESULTS.md; takes hours, on a quiet machine
 # make audit   look the pinned versions up in the database of known vulnerabilities, where it can be reached
 # make fuzz    10 000 generated cases: files, texts, tensors, checkpoints, overrides
+# make faults  kill, stop and starve runs in every way we know, and print what came of it (about 15 minutes)
 # make lint    style, types; of the explorer's scripts too where there is Node.js
 VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
 
-.PHONY: demo test audit bench fuzz lint lint-js clean
+.PHONY: demo test audit bench faults fuzz lint lint-js clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python train.py task=mrpc
@@ -25,6 +26,9 @@ audit:
 
 fuzz: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python scripts/fuzz.py
+
+faults: $(VENV)/.demo
+	$(BIN)/python scripts/faults
 
 lint: $(VENV)/.dev lint-js
 	$(BIN)/ruff check .

@@ -6,6 +6,7 @@ than all the rest. A fork is a process like any other: signals, files, exit code
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import os
 import pickle
@@ -21,6 +22,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # read by torch when it is imported, which is after this module
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 ROOT = Path(__file__).parents[2]
 SMALL = (
@@ -102,6 +107,7 @@ def fork(command: str, *options: str, output: Path, environment: Mapping[str, st
 
         traceback.print_exc()
     finally:
+        atexit._run_exitfuncs()  # as at the end of a process that is no fork
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code if isinstance(code, int) else int(code is not None))
@@ -183,11 +189,8 @@ class Bench:
 
 def import_everything() -> None:
     """Import once what every fork needs; none of it starts a thread that a fork would lack."""
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.chdir(ROOT)
-    for module in ("effective_attention.run.experiment", "effective_attention.reports.report", "spacy", "wandb"):
+    for module in ("effective_attention.run.experiment", "effective_attention.reports.report", "spacy"):
         importlib.import_module(module)
 
 

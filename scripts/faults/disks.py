@@ -6,7 +6,6 @@ A small disk in memory is mounted where this process may do so; else files are l
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import resource
 import subprocess
@@ -60,7 +59,7 @@ def full(bench: Bench, kilobytes: int, logger: str) -> str:
         named = re.search(r"cannot read or write (\S+):", line)
         assert named is not None, line
         assert named[1].startswith(str(folder)), line
-        half = [path for path in folder.rglob("*.unfinished")]
+        half = list(folder.rglob("*.unfinished"))
         assert half == [], half
     return f"names {Path(named[1]).name}"
 
@@ -85,11 +84,3 @@ def wandb_alone(bench: Bench) -> str:
         assert len(said) <= 1, said
     assert (bench.folder / name / "metrics.json").is_file()
     return f"exit code 0; {said[0][:60] if said else 'not a word'}"
-
-
-def nothing_left(bench: Bench) -> str:
-    """Check that the processes of all runs are gone."""
-    with contextlib.suppress(ChildProcessError):
-        pid, _ = os.waitpid(-1, os.WNOHANG)
-        assert pid == 0
-    return "no process left"

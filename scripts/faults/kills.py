@@ -19,7 +19,7 @@ def one_kill(bench: Bench, number: int) -> str:
     moments: list[str] = []
     for wanted in range(bench.dice.choice((1, 1, 2, 3))):
         running = _go_on(bench, name)
-        _kill_after(bench, running, bench.dice.uniform(0.05, 1.0 if wanted == 0 else 0.6) * bench.seconds)
+        _kill_after(running, bench.dice.uniform(0.05, 1.0 if wanted == 0 else 0.6) * bench.seconds)
         moments.append(_how_far(folder))
     assert _go_on(bench, name).wait() == 0, bench.output(name).read_text()[-1500:]
     different = differences(folder, whole)
@@ -35,7 +35,7 @@ def _go_on(bench: Bench, name: str) -> Running:
     return bench.train(name)
 
 
-def _kill_after(bench: Bench, running: Running, seconds: float) -> None:
+def _kill_after(running: Running, seconds: float) -> None:
     end = time.monotonic() + seconds
     running.wait_until(lambda: time.monotonic() >= end)
     running.send(signal.SIGKILL)

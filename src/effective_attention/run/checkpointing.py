@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import pytorch_lightning as pl
 import torch
-from lightning_fabric.plugins.environments import SLURMEnvironment
+from lightning_fabric.plugins.environments.slurm import SLURMEnvironment
 from pytorch_lightning.callbacks import Checkpoint, ModelCheckpoint
 from pytorch_lightning.trainer.states import TrainerFn
 from pytorch_lightning.utilities import rank_zero_only
@@ -41,9 +41,9 @@ class BestCheckpoint(ModelCheckpoint):
         """Take over the score if the weights it belongs to are here; else the next ones are the best."""
         here = str(Path(str(self.dirpath)) / "best.ckpt")
         if Path(here).is_file() and state_dict["best_model_path"]:
-            places = dict.fromkeys(("best_model_path", "kth_best_model_path"), here)
-            models = {here: score for score in state_dict["best_k_models"].values()}
-            super().load_state_dict({**state_dict, **places, "best_k_models": models, "dirpath": self.dirpath})
+            places = {"best_model_path": here, "kth_best_model_path": here, "dirpath": self.dirpath}
+            models = {here: state_dict["best_model_score"]}
+            super().load_state_dict({**state_dict, **places, "best_k_models": models})
 
 
 class LastCheckpoint(Checkpoint):
@@ -93,13 +93,13 @@ class LastCheckpoint(Checkpoint):
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self._saved_at = time.monotonic()
+        self._device = trainer.strategy.root_device
         environment = trainer._accelerator_connector.cluster_environment
         if isinstance(environment, SLURMEnvironment) and environment.auto_requeue:
             self._requeue = int(environment.requeue_signal or signal.SIGUSR1)
         self.signals.wait_for_step(*([] if self._requeue is None else [self._requeue]))
 
     def on_train_batch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule, *batch: Any) -> None:
-        self._device = trainer.strategy.root_device
         if self._random is not None:
             restore(self._random, self._device)
 
@@ -111,12 +111,13 @@ class LastCheckpoint(Checkpoint):
         if is_step(trainer):
             self._mark = mark_step(trainer, self._random)
             self._updating = False
-            by_count = self.every_steps is not None and trainer.global_step % self.every_steps == 0
-            self._save_or_stop(trainer, by_count)
+            counted = self.every_steps is not None and trainer.global_step % self.every_steps == 0
+            self._save_or_stop(trainer, due=counted)
 
     def on_validation_batch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule, *batch: Any) -> None:
-        if self._mark is not None and not trainer.sanity_checking:
-            self._save_or_stop(trainer, False)
+        """Save or stop here too, as a validation can be long; several processes do not have equally many batches."""
+        if self._mark is not None and not trainer.sanity_checking and rank_and_world()[1] == 1:
+            self._save_or_stop(trainer)
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         if trainer.sanity_checking or self._mark is None:
@@ -129,14 +130,14 @@ class LastCheckpoint(Checkpoint):
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         if self._random is not None:
             self._mark = mark_epoch(trainer, self._random)
-            self._save(trainer)
+            self._save_or_stop(trainer, due=True)
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self.signals.at_once()
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
         """Save what was learnt; of several processes each may be elsewhere, so that they cannot save together."""
-        self.signals.at_once()
+        self.signals.forget()
         if isinstance(exception, NotFiniteError):
             return  # nobody could go on from there
         if rank_and_world()[1] > 1 or self._mark is None or self._updating or trainer.state.fn != TrainerFn.FITTING:
@@ -149,24 +150,21 @@ class LastCheckpoint(Checkpoint):
 
     # --- when to save ---
 
-    def _save_or_stop(self, trainer: pl.Trainer, by_count: bool) -> None:
-        """Do what any process was asked to; all are at the same step."""
+    def _save_or_stop(self, trainer: pl.Trainer, *, due: bool = False) -> None:
+        """Save if that is due, or time has passed, and do what any process was asked to; all are at the same step."""
         minutes = (time.monotonic() - self._saved_at) / 60
-        by_time = self.every_minutes is not None and minutes >= self.every_minutes
-        asked = torch.tensor(
-            [self.signals.received or 0, int(by_count or by_time)], device=trainer.strategy.root_device
-        )
+        due = due or (self.every_minutes is not None and minutes >= self.every_minutes)
+        asked = torch.tensor([self.signals.received or 0, int(due)], device=trainer.strategy.root_device)
         number, save = (int(value) for value in trainer.strategy.reduce(asked, reduce_op="max"))
         if number == self._requeue:
             self.signals.received = None
             trainer._signal_connector._slurm_sigusr_handler_fn(number, None)  # Lightning's, but between two steps
-        elif number or save:
+            number = 0
+        if number or save:
             self._save(trainer)
-        if number and number != self._requeue:
+        if number:
             self._tell()
-            stop = Stopped(number)
-            stop.is_told = True
-            raise stop
+            raise Stopped(number, is_told=True)
 
     def _save(self, trainer: pl.Trainer) -> None:
         for logger in trainer.loggers:
@@ -174,10 +172,10 @@ class LastCheckpoint(Checkpoint):
         trainer.save_checkpoint(self.path)
         self._saved_at = time.monotonic()
 
-    @rank_zero_only
     def _tell(self) -> None:
         assert self._mark is not None
-        log.warning("stopped at step %d; go on with resume=%s", self._mark.step, self.path.parent.parent)
+        if rank_zero_only.rank == 0:
+            log.warning("stopped at step %d; go on with resume=%s", self._mark.step, self.path.parent.parent)
 
     # --- what is saved ---
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import errno
 import inspect
+import io
+import logging
 import os
 import sys
 import traceback
@@ -48,6 +50,7 @@ def command(main: Callable[[], Any]) -> None:
     The script's name is that of its config, and the folder ``conf`` lies beside it.
     """
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # hand us the exception instead of printing it
+    logging.raiseExceptions = False  # a log on a full disk, ours or W&B's, is no reason for a traceback
     script = Path(inspect.unwrap(main).__code__.co_filename)
     with one_line_errors():
         sys.argv[1:] = with_run_options(quoted_arguments(sys.argv[1:]))
@@ -108,7 +111,8 @@ def _explain_one(error: BaseException) -> str | None:
     if type(error).__module__.startswith("submitit."):
         return f"{error} (hydra.launcher.<option>=<value> sets what a job asks the cluster for)"
     if isinstance(error, OSError) and error.errno in _DISK_TROUBLE:
-        place = f" {error.filename}" if error.filename else ""
+        name = error.filename or _open_file(error)
+        place = f" {name}" if name else ""
         return f"cannot read or write{place}: {error.strerror}; results go elsewhere with hydra.run.dir=<folder>"
     return explain_composition(error)
 
@@ -123,6 +127,18 @@ def _explain_start(error: BaseException) -> str | None:
         return None
     reason = f"{type(error).__name__}: {first_line(error)}"
     return f"Hydra cannot start ({reason}); check the options that begin with hydra. or leave them out"
+
+
+def _open_file(error: BaseException) -> str | None:
+    """Return the file that was being written where a disk error was raised: what a library raises seldom names it."""
+    found: str | None = None
+    place = error.__traceback__
+    while place is not None:
+        for value in place.tb_frame.f_locals.values():
+            if isinstance(value, io.IOBase) and isinstance(getattr(value, "name", None), str):
+                found = value.name  # type: ignore[attr-defined]
+        place = place.tb_next
+    return found
 
 
 @contextmanager

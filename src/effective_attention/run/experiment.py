@@ -34,7 +34,7 @@ from effective_attention.run.lock import only_run_in
 from effective_attention.run.loggers import ForgivingWandbLogger, build_loggers
 from effective_attention.run.options.record import recorded, recorded_yaml
 from effective_attention.run.resume import given_options, with_record
-from effective_attention.run.resumed import Resumed, resumed_evaluation, resumed_training
+from effective_attention.run.resumed import Resumed, clear_requeued, resumed_evaluation, resumed_training
 from effective_attention.run.setup import Run, prepare
 from effective_attention.run.signals import StopSignals, stopped_in_one_line
 from effective_attention.run.testing import compare_attentions
@@ -55,6 +55,7 @@ def train(cfg: DictConfig) -> Metrics:
         best = BestCheckpoint(last.path.parent, f"val/{run.task.main_metric}")
         trainer = _trainer(cfg, run, [best, last, LearningRateMonitor("step"), *_watching(cfg, planned)], resumed)
         trainer.fit(run.classifier, datamodule=run.datamodule, ckpt_path=resumed.checkpoint, weights_only=True)
+        clear_requeued(run.folder)
         metrics = _test_and_report(cfg, trainer, run, planned, last.validation, resumed.folder)
         if trainer.is_global_zero:
             keep_only(cfg.save.keep, last.path.parent)

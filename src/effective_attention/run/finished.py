@@ -16,6 +16,7 @@ from typing import Any
 
 import pandas as pd
 import torch
+from numpy.typing import NDArray
 
 from effective_attention.analyses.common.base import Analysis, SplitAnalysis, Study, TextAnalysis
 from effective_attention.analyses.common.subject import Subject
@@ -69,17 +70,10 @@ def dependencies(subject: Subject, *facts: Any) -> str:
     """Describe what the tables of all analyses depend on: weights, tokens, tags, labels, ``facts``, and this code."""
     encoded = subject.split.encoded
     tags = subject.annotated
-    arrays = [
-        encoded.input_ids,
-        encoded.token_type_ids,
-        encoded.offsets,
-        tags.word,
-        tags.upos,
-        tags.head,
-        tags.relation,
-    ]
+    tokens: list[NDArray[Any]] = [encoded.input_ids, encoded.token_type_ids, encoded.offsets]
+    words: list[NDArray[Any]] = [tags.word, tags.upos, tags.head, tags.relation, tags.kind]
     parts = (
-        fingerprint(subject.model, arrays),
+        fingerprint(subject.model, [*tokens, *words]),
         hashlib.sha256(repr((subject.split.examples.labels, subject.split.examples.marks)).encode()).hexdigest(),
         subject.reading,
         subject.data.max_length,

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import random
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 RandomState = dict[str, Any]
+_NumpyState = tuple[str, NDArray[np.uint32], int, int, float]
 
 
 def capture(device: torch.device) -> RandomState:
     """Return the states of Python's, NumPy's and PyTorch's generators, and of the device's own."""
     version, words, next_gauss = random.getstate()
-    kind, keys, position, has_gauss, gauss = np.random.get_state()
+    kind, keys, position, has_gauss, gauss = cast(_NumpyState, np.random.get_state())
     states: RandomState = {
         "python": [version, list(words), next_gauss],
-        "numpy": [kind, torch.from_numpy(keys.astype(np.int64)), position, has_gauss, gauss],  # type: ignore[union-attr]
+        "numpy": [kind, torch.from_numpy(keys.astype(np.int64)), position, has_gauss, gauss],
         "torch": torch.get_rng_state(),
     }
     if device.type != "cpu":

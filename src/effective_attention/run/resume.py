@@ -73,20 +73,20 @@ def run_folder(place: Path) -> Path | None:
 
 
 def _options_of(place: Path) -> list[str]:
+    """Read which options a run was given; whatever is wrong with the place is said when it is read for good."""
     folder = run_folder(place)
-    if folder is not None:
-        first = (folder / "config.yaml").read_text(encoding="utf-8").partition("\n")[0]
-        return _checked(json.loads(first.removeprefix(_RECORD))) if first.startswith(_RECORD) else []
-    if not place.is_file():
-        return []  # said when it is looked for
-    import torch  # a checkpoint on its own: seconds
-
     try:
-        return _checked(
-            torch.load(place, map_location="cpu", weights_only=True)["callbacks"]["LastCheckpoint"]["options"]
-        )
-    except Exception:  # whatever is wrong with the file is said when it is read for good
+        if folder is not None:
+            first = (folder / "config.yaml").read_text(encoding="utf-8").partition("\n")[0]
+            return _checked(json.loads(first.removeprefix(_RECORD))) if first.startswith(_RECORD) else []
+        if place.is_file():
+            import torch  # a checkpoint on its own: seconds
+
+            checkpoint = torch.load(place, map_location="cpu", weights_only=True)
+            return _checked(checkpoint["callbacks"]["LastCheckpoint"]["options"])
+    except Exception:  # random bytes make the unpickler raise nearly anything
         return []
+    return []
 
 
 def _checked(options: Any) -> list[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lightning_fabric.plugins.environments import SLURMEnvironment
+from lightning_fabric.plugins.environments.slurm import SLURMEnvironment
 from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.utilities import rank_zero_only
 
@@ -79,10 +79,19 @@ def resumed_evaluation(cfg: DictConfig) -> Resumed:
 
 def _requeued(folder: Path) -> str | None:
     """Return the newest checkpoint that Lightning wrote before SLURM took the job off and queued it again."""
-    if not SLURMEnvironment.detect():
-        return None
-    found = sorted(folder.glob("hpc_ckpt_*.ckpt"), key=lambda path: int(path.stem.rpartition("_")[2]))
+    found = _of_slurm(folder) if SLURMEnvironment.detect() else []
     return str(found[-1]) if found else None
+
+
+def clear_requeued(folder: Path) -> None:
+    """Remove those checkpoints when training has ended, or the next run in the folder would go on from them."""
+    if rank_zero_only.rank == 0:
+        for path in _of_slurm(folder):
+            path.unlink()
+
+
+def _of_slurm(folder: Path) -> list[Path]:
+    return sorted(folder.glob("hpc_ckpt_*.ckpt"), key=lambda path: int(path.stem.rpartition("_")[2]))
 
 
 def _checked_state(cfg: DictConfig, run: Run, path: Path, place: str) -> dict[str, Any]:

@@ -19,9 +19,9 @@ from pytorch_lightning.utilities import rank_zero_only
 class Stopped(SystemExit):
     """A signal ended the command."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, *, is_told: bool = False) -> None:
         self.signal = signal.Signals(number)
-        self.is_told = False
+        self.is_told = is_told
         # Lightning kills the main process if one that it started reports a failure
         super().__init__(128 + number if rank_zero_only.rank == 0 else 0)
 
@@ -47,8 +47,16 @@ class StopSignals:
         self.listen(*more)
 
     def at_once(self) -> None:
-        """End the process as soon as a signal comes."""
+        """End the process as soon as a signal comes; one may have come already."""
+        number = self.received
+        self.forget()
+        if number is not None:
+            raise Stopped(number)
+
+    def forget(self) -> None:
+        """Keep no signal any longer."""
         self._waits = False
+        self.received = None
 
     def listen(self, *more: int) -> None:
         """Take over the handlers, also from a library that has put its own in their place."""
