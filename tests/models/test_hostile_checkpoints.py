@@ -311,3 +311,17 @@ def test_hyper_parameters_run_no_code_when_training_is_resumed(
     assert (canary / "run" / "checkpoints" / "best.ckpt").exists(), "it did go on"
     assert precious.exists()
     assert not _sprung(canary)
+
+
+def test_the_options_of_a_strangers_run_name_no_code(tmp_path: Path) -> None:
+    from effective_attention.run.resume import with_run_options
+
+    harmless = ["task=rte", "data.batch_size=4", "+model.dropout=0.2"]
+    hostile = [
+        "model._target_=os.system", "+model={_target_:os.system}", "+trainer.x._target_=os.system", "hydra.run.dir=/",
+        "+hydra.callbacks.x={a:b}", "data.dir=${oc.env:SECRET}", "analysis.faithfulness.methods=[os:system]",
+        "~task", "--config-dir=/", "-m", "--multirun=x",
+    ]  # fmt: skip
+    run = {"callbacks": {"LastCheckpoint": {"options": [*hostile, *harmless]}}}
+    path = write_checkpoint(tmp_path / "last.ckpt", run)
+    assert with_run_options([f"resume={path}"]) == [*harmless, f"resume={path}"]

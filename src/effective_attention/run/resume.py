@@ -25,6 +25,7 @@ _FREE = re.compile(
     r"|trainer\.(max_epochs|enable_progress_bar|enable_model_summary|log_every_n_steps|profiler)"  # epochs: see below
 )
 """Options that change nothing of what is learnt."""
+_COULD_RUN_CODE = re.compile(r"^[-~]|^\+*hydra|_target_|\$\{|^\+*analysis\b.*\w:\w")  # the last: a method by its module
 
 
 # --- the options of a run, written down and given again ---
@@ -90,9 +91,12 @@ def _options_of(place: Path) -> list[str]:
 
 
 def _checked(options: Any) -> list[str]:
-    if not isinstance(options, list) or not all(isinstance(option, str) and "=" in option for option in options):
-        return []
-    return [option for option in options if not option.startswith(("-", "hydra"))]
+    """Leave out what could name code or read the environment: the run may be a stranger's.
+
+    Who did use such an option is told, by its name, that it differs, and gives it again.
+    """
+    texts = [option for option in options if isinstance(option, str)] if isinstance(options, list) else []
+    return [option for option in texts if "=" in option and not _COULD_RUN_CODE.search(option)]
 
 
 def _is_replaced(option: str, options: list[str], typed: Mapping[str, str]) -> bool:
