@@ -141,9 +141,16 @@ def _as_text(column: pd.Series) -> pd.Series:
 
     if is_numeric_dtype(column.dtype) or is_bool_dtype(column.dtype):
         return column
-    return column.astype(object).map(
-        lambda value: f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
-    )
+    return column.astype(object).map(lambda value: csv_cell(value) if isinstance(value, str) else value)
+
+
+def csv_cell(text: str) -> str:
+    """Put an apostrophe in front of a text that a spreadsheet would run as a formula; see ``csv_text``.
+
+    >>> csv_cell("=1+1"), csv_cell("a=1")
+    ("'=1+1", 'a=1')
+    """
+    return f"'{text}" if _FORMULA.match(text) else text
 
 
 # --- caches: what texts were turned into. One that is damaged or cannot be written costs time, never the run ---

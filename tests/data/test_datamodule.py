@@ -277,3 +277,12 @@ def test_workers_make_the_same_batches(module: Callable[..., TextDataModule]) ->
         assert {name: value.tolist() for name, value in one.items()} == {
             name: value.tolist() for name, value in other.items()
         }
+
+
+def test_fewer_batches_than_processes_is_one_line(
+    module: Callable[..., TextDataModule], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("effective_attention.data.datamodule.rank_and_world", lambda: (0, 4))
+    with pytest.raises(UserError, match="validation split has 3 batches for 4 processes; choose a smaller data.batch_"):
+        module().test_dataloader()
+    assert len(module(batch_size=2).test_dataloader().dataset) == len(WORDS)

@@ -109,6 +109,13 @@ def test_csv_content() -> None:
     assert read[1]["logit difference"] == "2.0e-07"
 
 
+def test_a_setting_is_no_formula_for_a_spreadsheet() -> None:
+    rows = summarise([("+model.dropout=0", metrics("stsb", -0.25)), ("seed=1", metrics("mrpc", 0.5))])
+    read = list(csv.DictReader(io.StringIO(to_csv(rows))))
+    assert [row["setting"] for row in read[::2]] == ["'+model.dropout=0", "seed=1"]
+    assert read[0]["accuracy"] == "-0.250"  # a number stays one
+
+
 def test_tasks_with_other_metrics_share_a_table() -> None:
     stsb = {name.replace("accuracy", "pearson"): value for name, value in metrics("stsb", 0.9).items()}
     read = list(csv.DictReader(io.StringIO(to_csv(summarise([("", metrics("rte", 0.5)), ("", stsb)])))))

@@ -17,6 +17,7 @@ from effective_attention.data.encoding import default_cache_dir, encode
 from effective_attention.data.examples import Examples
 from effective_attention.data.tasks import Task
 from effective_attention.errors import UserError
+from effective_attention.processes import rank_and_world
 
 
 class Source(Protocol):
@@ -133,6 +134,7 @@ class TextDataModule(LightningDataModule):
 
     def _loader(self, name: str, *, shuffle: bool) -> DataLoader[Batch]:
         split = self.split(name)
+        self._check_enough_for_all(split)
         sampler = LengthBucketSampler(split.encoded.lengths, self.batch_size, shuffle=shuffle, seed=self.seed)
         return DataLoader(
             split,  # type: ignore[arg-type]
@@ -141,6 +143,15 @@ class TextDataModule(LightningDataModule):
             num_workers=self.num_workers,
             persistent_workers=self.num_workers > 0,
         )
+
+    def _check_enough_for_all(self, split: EncodedSplit) -> None:
+        batches = -(-len(split) // self.batch_size)
+        world = rank_and_world()[1]
+        if batches < world:
+            raise UserError(
+                f"the {split.name} split has {batches} batches for {world} processes; choose a smaller "
+                "data.batch_size, or fewer trainer.devices"
+            )
 
     def collate(self, split: EncodedSplit, indices: Sequence[int], *, padding: Padding | None = None) -> Batch:
         """Make a batch of some examples; see ``batches.collate``."""

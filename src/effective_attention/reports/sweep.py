@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from effective_attention.io import write_text
+from effective_attention.io import csv_cell, write_text
 from effective_attention.reports.runs import find_runs, read_facts
 
 Metrics = dict[str, Any]
@@ -146,7 +146,7 @@ def to_csv(rows: Sequence[Row]) -> str:
     out = io.StringIO()
     writer = csv.DictWriter(out, _columns(rows), restval="", extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({**row, **{name: csv_cell(row[name]) for name in _KEYS}} for row in rows)  # +model.dropout=0
     return out.getvalue()
 
 
