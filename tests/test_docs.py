@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,10 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
 
+from effective_attention.run.options.check import check_options
 from helpers.paths import ROOT
 
 DOCS = ROOT / "docs"
@@ -103,3 +107,37 @@ def test_the_page_of_options_is_that_of_the_schema_and_the_configs() -> None:
 def test_the_page_of_tables_is_that_of_the_schemas() -> None:
     page = (DOCS / "tables.md").read_text(encoding="utf-8")
     assert generator().tables_page() == page, "run python scripts/generate_docs.py"
+
+
+# --- the recipes of docs/scale.md ---
+
+
+def recipes() -> list[list[str]]:
+    """Read every command of the page that calls a script of ours, as its words."""
+    text = "".join(blocks("scale.md", "bash")).replace("\\\n", " ")
+    lines = [line.partition(" # ")[0] for line in text.splitlines()]
+    return [shlex.split(line) for line in lines if "train.py" in line or "evaluate.py" in line]
+
+
+@pytest.mark.parametrize("words", recipes(), ids=" ".join)
+def test_the_recipes_are_composed_and_their_options_allowed(words: list[str]) -> None:
+    command = next(word for word in words if word.endswith(".py"))
+    given = [word for word in words[words.index(command) + 1 :] if "=" in word]
+    sweeping = "-m" in words
+    first = [re.sub(r"^([\w.]+=[^,\[]+),.*", r"\1", option) if sweeping else option for option in given]
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        cfg = compose(command.removesuffix(".py"), overrides=first, return_hydra_config=True)
+    hydra = cfg.hydra
+    OmegaConf.set_struct(cfg, False)
+    del cfg["hydra"]
+    cfg.run_dir = "runs"
+    check_options(cfg)
+    asked = {name.removeprefix("hydra.launcher."): value for name, value in (one.split("=", 1) for one in first)}
+    for name in set(asked) & set(hydra.launcher):
+        assert str(hydra.launcher[name]) == asked[name]
+
+
+def test_the_page_has_the_recipes_of_torchrun_and_slurm() -> None:
+    said = [words[0] for words in recipes()]
+    assert said.count("torchrun") == 2
+    assert said.count("srun") == 1
