@@ -133,8 +133,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> TrainedRun:
     """Run ``train`` once: tiny, MRPC sample, all attentions. The run is shared: do not write into its folder."""
     from effective_attention.run.experiment import train
 
-    enough_to_time = "data.limit_eval=40"  # 5 batches
-    cfg = _compose("train", tmp_path_factory.mktemp("trained"), "attention=all", enough_to_time)
+    cfg = _compose("train", tmp_path_factory.mktemp("trained"), "attention=all")
     console = io.StringIO()
     with contextlib.redirect_stdout(console):
         metrics = train(cfg)
