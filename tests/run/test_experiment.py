@@ -20,6 +20,7 @@ from effective_attention.models.classifier import SequenceClassifier
 from effective_attention.models.encoders import TinyEncoder
 from effective_attention.run import experiment as pipeline
 from effective_attention.run.experiment import evaluate, train
+from effective_attention.run.testing import AttentionComparison
 from helpers.paths import GLUE
 
 Compose = Callable[..., Any]
@@ -271,7 +272,8 @@ class Watch:
             self._wrap(monkeypatch, name)
 
     def _wrap(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-        real = getattr(SequenceClassifier, name)
+        owner = AttentionComparison if name == "test_step" else SequenceClassifier
+        real = getattr(owner, name)
         count = 0
 
         def step(module: Any, *args: Any) -> Any:
@@ -284,7 +286,7 @@ class Watch:
                 self.batches.append(args[0]["index"].tolist())
             return real(module, *args)
 
-        monkeypatch.setattr(SequenceClassifier, name, step)
+        monkeypatch.setattr(owner, name, step)
 
 
 @pytest.fixture
