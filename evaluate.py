@@ -3,18 +3,14 @@
 import hydra
 from omegaconf import DictConfig
 
-from effective_attention.run.cli import command, one_line_errors
+from effective_attention.run.cli import command
+from effective_attention.run.jobs import run_job
 
 
 @hydra.main(version_base="1.3", config_path="conf", config_name="evaluate")
 def main(cfg: DictConfig) -> float | None:
-    """Test and analyse; return the main metric under the first attention, or None for a task without labels."""
-    with one_line_errors():
-        from effective_attention.run.experiment import evaluate  # heavy: imported here to keep --help fast
-
-        metrics = evaluate(cfg)
-    name = cfg.task.main_metric
-    return None if name is None else float(metrics[f"test/{cfg.attention.kinds[0]}/{name}"])
+    """Test and analyse."""
+    return run_job("evaluate", cfg)
 
 
 if __name__ == "__main__":

@@ -3,17 +3,14 @@
 import hydra
 from omegaconf import DictConfig
 
-from effective_attention.run.cli import command, one_line_errors
+from effective_attention.run.cli import command
+from effective_attention.run.jobs import run_job
 
 
 @hydra.main(version_base="1.3", config_path="conf", config_name="train")
-def main(cfg: DictConfig) -> float:
-    """Finetune, test and analyse; return the main metric under the first attention, for Hydra's optimising sweepers."""
-    with one_line_errors():
-        from effective_attention.run.experiment import train  # heavy: imported here to keep --help fast
-
-        metrics = train(cfg)
-    return float(metrics[f"test/{cfg.attention.kinds[0]}/{cfg.task.main_metric}"])
+def main(cfg: DictConfig) -> float | None:
+    """Finetune, test and analyse."""
+    return run_job("train", cfg)
 
 
 if __name__ == "__main__":

@@ -2,28 +2,22 @@
 
 import csv
 import io
-import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hydra.core.utils import JobReturn
-from hydra.types import RunMode
 from omegaconf import OmegaConf
 
 from effective_attention.io import write_json, write_text
 from effective_attention.reports.sweep import (
-    SweepSummary,
     mean_and_std,
     print_rows,
     read_runs,
     summarise,
     to_csv,
     to_markdown,
+    write_summary,
 )
-from helpers.paths import ROOT
 
 
 def metrics(
@@ -171,56 +165,20 @@ def test_only_what_was_varied_is_shown(tmp_path: Path) -> None:
     assert [setting for setting, _ in read_runs(tmp_path)] == ["data.max_length=64", "data.max_length=128"]
 
 
-def _end(folder: Path) -> None:
-    SweepSummary().on_multirun_end(OmegaConf.create({"hydra": {"sweep": {"dir": str(folder)}}}))
+def test_runs_without_a_record_of_their_options_are_read_too(tmp_path: Path) -> None:
+    write_json(tmp_path / "by-hand" / "metrics.json", metrics("mrpc", 0.7))
+    assert read_runs(tmp_path) == [("", metrics("mrpc", 0.7))]
 
 
-@pytest.mark.parametrize(("mode", "written"), [(RunMode.MULTIRUN, True), (RunMode.RUN, False)])
-def test_every_job_of_a_sweep_updates_the_summary(mode: RunMode, written: bool, tmp_path: Path) -> None:
-    write_run(tmp_path, "0", ["task=mrpc", "seed=0"], metrics("mrpc", 0.7))
-    config = OmegaConf.create({"hydra": {"mode": mode, "sweep": {"dir": str(tmp_path)}}})
-    SweepSummary().on_job_end(config, JobReturn())
-    assert (tmp_path / "summary.csv").exists() == (tmp_path / "summary.md").exists() == written
+def test_runs_from_several_folders_are_counted_once(tmp_path: Path) -> None:
+    for place, accuracy in (("a/0", 0.7), ("b/0", 0.8)):
+        write_run(tmp_path, place, ["task=mrpc"], metrics("mrpc", accuracy))
+    rows = write_summary(tmp_path / "a", tmp_path / "b", tmp_path, to=tmp_path / "out")
+    assert rows == summarise([("", metrics("mrpc", accuracy)) for accuracy in (0.7, 0.8)])
+    assert (tmp_path / "out" / "summary.csv").read_text() == to_csv(rows)
+    assert (tmp_path / "out" / "summary.md").read_text() == to_markdown(rows)
 
 
-def test_sweep_summary_writes_both_files_and_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for number, accuracy in enumerate((0.7, 0.8)):
-        write_run(tmp_path, str(number), ["task=mrpc", f"seed={number}"], metrics("mrpc", accuracy))
-    write_run(tmp_path, "2", ["task=mrpc", "seed=2"], None)
-    _end(tmp_path)
-    rows = summarise(read_runs(tmp_path))
-    assert (tmp_path / "summary.csv").read_text() == to_csv(rows)
-    assert (tmp_path / "summary.md").read_text() == to_markdown(rows)
-    assert "0.750 ± 0.071" in capsys.readouterr().out
-
-
-def test_a_sweep_without_a_finished_run_says_so_and_writes_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_run(tmp_path, "0", ["task=mrpc"], None)
-    _end(tmp_path)
-    assert "no finished run" in capsys.readouterr().out
-    assert [path.name for path in tmp_path.iterdir()] == ["0"]
-
-
-def test_a_real_sweep_ends_with_one_table(tmp_path: Path) -> None:
-    command = [
-        sys.executable, "train.py", "-m", "task=mrpc,stsb", "seed=1,2", "model=tiny", "trainer=cpu",
-        "trainer.max_epochs=1", "trainer.enable_progress_bar=false", "data.limit_train=16", "data.limit_eval=8",
-        "logger=csv",
-        f"data.token_cache={tmp_path / 'tokens'}", f"hydra.sweep.dir={tmp_path / 'sweep'}",
-    ]  # fmt: skip
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    runs = [json.loads((tmp_path / "sweep" / str(job) / "metrics.json").read_text()) for job in range(4)]
-    assert [(run["run/task"], run["run/seed"]) for run in runs] == [("mrpc", 1), ("mrpc", 2), ("stsb", 1), ("stsb", 2)]
-    rows = list(csv.DictReader((tmp_path / "sweep" / "summary.csv").open(encoding="utf-8", newline="")))
-    assert [(row["task"], row["attention"], row["seeds"]) for row in rows] == [
-        (task, attention, "2") for task in ("mrpc", "stsb") for attention in ("standard", "effective")
-    ]
-    scores = [run["test/effective/accuracy"] for run in runs[:2]]
-    assert rows[1]["accuracy"] == mean_and_std(scores, digits=3)
-    assert rows[1]["accuracy"] in done.stdout
-    markdown = (tmp_path / "sweep" / "summary.md").read_text(encoding="utf-8").splitlines()
-    assert len(markdown) == 2 + 4
-    assert done.stdout.count("Sweep, mean ± std") == 1
+def test_no_run_no_summary(tmp_path: Path) -> None:
+    assert write_summary(tmp_path, to=tmp_path) == []
+    assert list(tmp_path.iterdir()) == []

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from omegaconf import OmegaConf
 
 from effective_attention.errors import UserError
 from effective_attention.io import write_json, write_text
-from effective_attention.reports.report import SweepReport
+from effective_attention.reports.report import report_on
 from effective_attention.reports.runs import collect_runs, combine
 from effective_attention.run.report import main
 
@@ -50,17 +49,13 @@ def test_a_broken_file_is_named(name: str, makers: tuple[Make, Make], tmp_path: 
         collect_runs(tmp_path)
 
 
-def end(folder: Path) -> None:
-    SweepReport().on_multirun_end(OmegaConf.create({"hydra": {"sweep": {"dir": str(folder)}}}))
-
-
 def test_a_sweep_ends_with_a_report_over_its_tasks(
     makers: tuple[Make, Make], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tables, facts = makers
     for index, task in enumerate(TASKS):
         write_run(tmp_path / str(index), facts(task), {"timing": tables(task)["timing"]})
-    end(tmp_path)
+    report_on(tmp_path, to=tmp_path)
     html = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert all(f">{ratio}</td>" in html for ratio in ("2.00", "1.93", "2.03"))  # the paper's, for the three tasks
     assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["timing.png", "timing.svg"]
@@ -69,7 +64,7 @@ def test_a_sweep_ends_with_a_report_over_its_tasks(
 
 def test_a_sweep_without_tables_has_no_report(makers: tuple[Make, Make], tmp_path: Path) -> None:
     write_run(tmp_path / "0", makers[1](), {})
-    end(tmp_path)
+    report_on(tmp_path, to=tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["0"]
 
 
@@ -79,15 +74,27 @@ def test_runs_that_were_no_sweep(makers: tuple[Make, Make], tmp_path: Path) -> N
     assert (tmp_path / "report.html").is_file()
 
 
+def test_runs_from_several_folders_in_one_report(makers: tuple[Make, Make], tmp_path: Path) -> None:
+    for task in TASKS:
+        write_run(tmp_path / task / "0", makers[1](task), {"timing": makers[0](task)["timing"]})
+    folders = [str(tmp_path / task) for task in TASKS]
+    with pytest.raises(UserError, match="none to write to; add --to"):
+        main(folders)
+    main([*folders, "--to", str(tmp_path / "out")])
+    html = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert all(f">../{task}/0</td>" in html for task in TASKS)
+    assert (tmp_path / "out" / "summary.csv").is_file()
+
+
 @pytest.mark.parametrize("folder", ["empty", "no such"])
 def test_a_folder_without_runs_is_one_line(folder: str, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(UserError, match="no run with tables" if folder == "empty" else "name one folder"):
+    with pytest.raises(UserError, match="no finished run" if folder == "empty" else "no such folder"):
         main([str(tmp_path / folder)])
 
 
 def test_the_callback_costs_no_start_up_time() -> None:
     heavy = "pandas", "matplotlib", "jinja2", "numpy", "torch"
-    code = f"import sys, effective_attention.reports.report; print(sorted(set({heavy!r}) & set(sys.modules)))"
+    code = f"import sys, effective_attention.run.sweeps; print(sorted(set({heavy!r}) & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -225,13 +225,6 @@ def test_refusal_leaves_earlier_results_alone(run: Run, tmp_path: Path) -> None:
     } == before
 
 
-def test_a_bad_job_of_a_sweep_leaves_the_others_results(run: Run, tmp_path: Path) -> None:
-    ended = run("train", "-m", "task=mrpc,wnli", f"hydra.sweep.dir={tmp_path / 'sweep'}")
-    assert "no validation sample for task wnli" in ended.refused()
-    assert (tmp_path / "sweep" / "0" / "metrics.json").is_file()
-    assert not (tmp_path / "sweep" / "1").exists()
-
-
 # --- the explanation itself ---
 
 

@@ -92,6 +92,12 @@ def layered_graph(capacity: NDArray[np.float64]) -> LayeredGraph:
     return max_flow_reference.LayeredGraph(capacity)
 
 
+def compile_all() -> bool:
+    """Compile every loop for every type of number, for the number of threads in force; return whether all could be."""
+    types = [_compiles(_compile_cholesky, dtype) for dtype in (torch.float32, torch.float64)]
+    return all([*types, _compiles(_compile_max_flow)])
+
+
 def _readable(value: Tensor) -> Tensor:
     """Return the values as compiled loops can read them: float32 or float64, without a gradient."""
     return value.detach().to(torch.promote_types(value.dtype, torch.float32))

@@ -192,11 +192,17 @@ def _picture(drawing: Drawing, table: DataFrame, figures: Path | None) -> Pictur
 
 def _full(name: str, table: DataFrame) -> FullTable:
     whole = table.drop(columns="run", errors="ignore")
-    csv = whole.to_csv(index=False)
     head = whole.head(_MOST_ROWS)
     rows = [[_cell(value) for value in row] for row in head.astype(object).to_numpy()]
-    link = f"data:text/csv;charset=utf-8,{quote(csv)}" if len(csv.encode()) <= _MOST_BYTES else None
-    return FullTable(name, [str(column) for column in whole.columns], rows, len(whole), link)
+    return FullTable(name, [str(column) for column in whole.columns], rows, len(whole), _csv_link(whole))
+
+
+def _csv_link(table: DataFrame) -> str | None:
+    """Return the whole table as a link; None where it is too long for the page, which is seen without writing it."""
+    if table.size > _MOST_BYTES // 2:  # a cell and its comma
+        return None
+    csv = table.to_csv(index=False)
+    return f"data:text/csv;charset=utf-8,{quote(csv)}" if len(csv.encode()) <= _MOST_BYTES else None
 
 
 def _cell(value: Any) -> str:

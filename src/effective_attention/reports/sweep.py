@@ -1,13 +1,12 @@
-"""What a sweep found: one row per setting, mean and standard deviation over its seeds, standard beside effective.
+"""What many runs found: one row per setting, mean and standard deviation over its seeds, standard beside effective.
 
-A Hydra callback, so that it runs with ``-m`` whatever launcher runs the jobs. Imports nothing heavy.
+Imports nothing heavy, because Hydra imports what a sweep calls at start-up.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 import statistics
 from collections import defaultdict
@@ -15,12 +14,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hydra.core.utils import JobReturn
-from hydra.experimental.callback import Callback
-from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf
+import yaml
 
 from effective_attention.io import write_text
+from effective_attention.reports.runs import find_runs, read_facts
 
 Metrics = dict[str, Any]
 Row = dict[str, str]
@@ -38,42 +35,34 @@ NOT_SCORES = frozenset((*_COMMON, *_QUARTILES, _DIFFERENCE, *_NOT_SHOWN))
 """What testing measures beside the task's own metrics."""
 
 
-class SweepSummary(Callback):
-    """A Hydra callback that keeps ``summary.csv`` and ``summary.md`` of a sweep up to date, and prints the table.
-
-    Written after every job: a sweep that a later job brings down has its summary all the same.
-    """
-
-    def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: Any) -> None:
-        if config.hydra.mode == RunMode.MULTIRUN:
-            self._write(Path(config.hydra.sweep.dir))
-
-    def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
-        folder = Path(config.hydra.sweep.dir)
-        rows = self._write(folder)
-        if not rows:
-            print(f"no finished run in {folder}: no summary")
-            return
-        print_rows(rows, title=f"Sweep, mean ± std over seeds ({folder / 'summary.md'})")
-
-    def _write(self, folder: Path) -> list[Row]:
-        rows = summarise(read_runs(folder))
-        if rows:
-            write_text(folder / "summary.csv", to_csv(rows))
-            write_text(folder / "summary.md", to_markdown(rows))
-        return rows
-
-
-def read_runs(folder: Path) -> list[tuple[str, Metrics]]:
-    """Read every finished run below ``folder``: what was varied, apart from task and seed, and its metrics."""
-    paths = sorted(folder.glob("*/metrics.json"))
-    overrides = [[str(text) for text in OmegaConf.load(path.parent / ".hydra" / "overrides.yaml")] for path in paths]
+def read_runs(*folders: Path) -> list[tuple[str, Metrics]]:
+    """Read every finished run below the folders: what was varied, apart from task and seed, and its metrics."""
+    found = find_runs(*folders)
+    overrides = [_overrides(path) for path in found]
     shared = set.intersection(*map(set, overrides)) if overrides else set()
     runs = []
-    for path, texts in zip(paths, overrides, strict=True):
+    for path, texts in zip(found, overrides, strict=True):
         varied = [text for text in texts if text not in shared and not text.startswith(("seed=", "task="))]
-        runs.append((" ".join(varied), json.loads(path.read_text(encoding="utf-8"))))
+        runs.append((" ".join(varied), read_facts(path)))
     return runs
+
+
+def _overrides(run: Path) -> list[str]:
+    """Read what a run's command line changed; nothing where that was not written down."""
+    path = run / ".hydra" / "overrides.yaml"
+    if not path.is_file():
+        return []
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the compiled one is ten times faster, where there is one
+    return [str(text) for text in yaml.load(path.read_text(encoding="utf-8"), loader) or []]
+
+
+def write_summary(*folders: Path, to: Path) -> list[Row]:
+    """Write ``summary.csv`` and ``summary.md`` of the runs below the folders into ``to``; return the rows."""
+    rows = summarise(read_runs(*folders))
+    if rows:
+        write_text(to / "summary.csv", to_csv(rows))
+        write_text(to / "summary.md", to_markdown(rows))
+    return rows
 
 
 def summarise(runs: Sequence[tuple[str, Metrics]]) -> list[Row]:

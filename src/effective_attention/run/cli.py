@@ -100,6 +100,8 @@ def _explain_one(error: BaseException) -> str | None:
         return None  # its cause tells more, or it is ours
     if isinstance(error, HydraException | OmegaConfBaseException):
         return f"{error} (--help lists the options)"
+    if type(error).__module__.startswith("submitit."):
+        return f"{error} (hydra.launcher.<option>=<value> sets what a job asks the cluster for)"
     if isinstance(error, OSError) and error.errno in _DISK_TROUBLE:
         place = f" {error.filename}" if error.filename else ""
         return f"cannot read or write{place}: {error.strerror}; results go elsewhere with hydra.run.dir=<folder>"

@@ -1,25 +1,42 @@
-"""One report over finished runs from anywhere: ``python -m effective_attention.run.report <folder>``.
+"""One table and one report over finished runs from anywhere: ``python -m effective_attention.run.report <folder> …``.
 
-For runs that were not one sweep, on a cluster for example; a sweep writes its report itself.
+For runs that were not one sweep, on a cluster for example; a sweep writes both itself.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from effective_attention.errors import UserError
 from effective_attention.reports.report import report_on
+from effective_attention.reports.sweep import print_rows, write_summary
 from effective_attention.run.cli import one_line_errors
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Report on the runs in and below the one folder that is named."""
-    if len(arguments) != 1 or not Path(arguments[0]).is_dir():
-        raise UserError("name one folder: python -m effective_attention.run.report <folder with run directories>")
-    if report_on(Path(arguments[0])) == 0:
-        raise UserError(f"{arguments[0]}: no run with tables in it; run evaluate.py with an analysis first")
+    """Gather the runs in and below the folders that are named."""
+    parser = argparse.ArgumentParser(prog="python -m effective_attention.run.report", description=__doc__)
+    parser.add_argument("folders", nargs="+", type=Path, help="folders with run directories in or below them")
+    parser.add_argument("--to", type=Path, help="folder for summary and report; default: the one folder named")
+    options = parser.parse_args(arguments)
+    missing = [str(folder) for folder in options.folders if not folder.is_dir()]
+    if missing:
+        raise UserError(f"{missing[0]}: no such folder; name folders with run directories in or below them")
+    if options.to is None and len(options.folders) > 1:
+        raise UserError("several folders, and none to write to; add --to <folder>")
+    gather(options.folders, options.to or options.folders[0])
+
+
+def gather(folders: Sequence[Path], to: Path) -> None:
+    """Write summary and report over the runs below the folders into ``to``, and print the table."""
+    rows = write_summary(*folders, to=to)
+    if not rows:
+        raise UserError(f"{folders[0]}: no finished run in or below it; a finished run is a folder with metrics.json")
+    report_on(*folders, to=to)
+    print_rows(rows, title=f"Mean ± std over seeds ({to / 'summary.md'})")
 
 
 def command() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from effective_attention.reports.chapters import CHAPTERS
@@ -73,6 +74,13 @@ def test_depth_of_one_run_needs_no_word_on_weights(make_tables: Make) -> None:
     figure = FIGURES["distance_depth"](make_tables()["distance"])
     said = [text.get_text() for text in figure.legends[0].get_texts()]
     assert said == ["standard, layer mean", "effective, layer mean", "even attention"]
+
+
+def test_depth_has_one_dot_for_a_head_however_many_seeds(make_tables: Make) -> None:
+    first, second = (make_tables()["distance"].assign(run=run) for run in (0, 1))
+    second["value"] += 2
+    dots = plots(FIGURES["distance_depth"](pd.concat([first, second])))[0].lines[0]
+    np.testing.assert_allclose(dots.get_ydata(), first[first["attention"] == "standard"]["value"] + 1)
 
 
 def test_distance_by_layer_the_furthest_and_its_depth(make_tables: Make) -> None:

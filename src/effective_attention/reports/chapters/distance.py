@@ -60,8 +60,9 @@ def _both_states(axes: Axes, states: dict[str, DataFrame], kind: str) -> None:
 
 def _dots(axes: Axes, rows: DataFrame, colour: str, marker: str, side: float) -> None:
     means = by_layer(rows)
+    heads = rows.astype({"layer": int}).groupby(["layer", "head"])["value"].mean().reset_index()  # over seeds
     dots: dict[str, Any] = {"markersize": 2.2, "markeredgewidth": 0, "alpha": 0.45, "linestyle": "none", "zorder": 2}
-    axes.plot(rows["layer"].astype(int) + 0.2 * side, rows["value"], marker, color=colour, **dots)
+    axes.plot(heads["layer"] + 0.2 * side, heads["value"], marker, color=colour, **dots)
     axes.plot(means.index, means, color=colour, marker=marker, linewidth=1.2, markersize=3.2, zorder=3)
 
 

@@ -1,0 +1,83 @@
+"""What happens around a sweep (``-m``), whatever launcher runs its jobs: a Hydra callback.
+
+Imports nothing heavy, because Hydra imports it at start-up.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.utils import JobReturn
+from hydra.experimental.callback import Callback
+from hydra.types import RunMode
+from omegaconf import DictConfig, open_dict
+
+from effective_attention.reports.report import report_on
+from effective_attention.reports.sweep import print_rows, write_summary
+from effective_attention.run.jobs import FAILED
+
+_SOME_FAILED = 1
+
+
+class Sweep(Callback):
+    """A Hydra callback that names the folders of a sweep, keeps its summary up to date, and says what failed.
+
+    The summary is written after every job: a sweep that is killed has its summary all the same.
+    """
+
+    def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
+        """Leave what all jobs share out of the names of their folders."""
+        constant = _constant_options(config.hydra.overrides.task)
+        option = f"hydra.job.config.override_dirname.exclude_keys=[{','.join(constant)}]"
+        with open_dict(config):
+            config.hydra.overrides.hydra = [*config.hydra.overrides.hydra, option]  # of every job
+
+    def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: Any) -> None:
+        if config.hydra.mode == RunMode.MULTIRUN:
+            folder = Path(config.hydra.sweep.dir)
+            write_summary(folder, to=folder)
+
+    def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
+        """Report on what finished; end the program with an error code where a job did not."""
+        folder = Path(config.hydra.sweep.dir)
+        report_on(folder, to=folder)
+        rows = write_summary(folder, to=folder)
+        if rows:
+            print_rows(rows, title=f"Sweep, mean ± std over seeds ({folder / 'summary.md'})")
+        else:
+            print(f"no finished run in {folder}: no summary")
+        failures = failed_jobs(folder)
+        if failures:
+            _tell(failures, len(_jobs(folder)))
+            sys.exit(_SOME_FAILED)
+
+
+def _constant_options(overrides: Iterable[str]) -> list[str]:
+    """List the options that have one value only in a sweep's command line."""
+    parsed = OverridesParser.create().parse_overrides(list(overrides))
+    return [override.get_key_element().lstrip("+~") for override in parsed if not override.is_sweep_override()]
+
+
+def _jobs(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.is_dir() and path.name[:1].isdigit())
+
+
+def failed_jobs(folder: Path) -> dict[str, str]:
+    """Return the names of a sweep's jobs that have no result, and why, in one line each."""
+    failures = {}
+    for job in _jobs(folder):
+        if (job / FAILED).is_file():
+            failures[job.name] = (job / FAILED).read_text(encoding="utf-8").splitlines()[0]
+        elif not (job / "metrics.json").is_file():
+            failures[job.name] = "ended without a result: killed, or still running"
+    return failures
+
+
+def _tell(failures: dict[str, str], count: int) -> None:
+    print(f"{len(failures)} of {count} jobs failed:", file=sys.stderr)
+    for name, reason in failures.items():
+        print(f"  {name}: {reason}", file=sys.stderr)
