@@ -120,12 +120,8 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-ENOUGH_TO_TIME = "data.limit_eval=40"  # 5 batches
-
-
 @dataclass(frozen=True)
 class TrainedRun:
-    options = (ENOUGH_TO_TIME,)
     folder: Path
     metrics: dict[str, Any]
     console: str
@@ -137,7 +133,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> TrainedRun:
     """Run ``train`` once: tiny, MRPC sample, all attentions. The run is shared: do not write into its folder."""
     from effective_attention.run.experiment import train
 
-    cfg = _compose("train", tmp_path_factory.mktemp("trained"), "attention=all", ENOUGH_TO_TIME)
+    cfg = _compose("train", tmp_path_factory.mktemp("trained"), "attention=all")
     console = io.StringIO()
     with contextlib.redirect_stdout(console):
         metrics = train(cfg)

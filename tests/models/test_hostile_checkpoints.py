@@ -307,7 +307,7 @@ def test_hyper_parameters_run_no_code_when_training_is_resumed(
                 canary / "run" / "checkpoints" / ".." / ".." / "precious"
             )
     path = write_checkpoint(canary / "last.ckpt", checkpoint)
-    train(composer("train", canary, "attention=standard", *trained.options, f"resume={path}", "trainer.max_epochs=2"))
+    train(composer("train", canary, "attention=standard", f"resume={path}", "trainer.max_epochs=2"))
     assert (canary / "run" / "checkpoints" / "best.ckpt").exists(), "it did go on"
     assert precious.exists()
     assert not _sprung(canary)
