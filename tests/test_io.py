@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from effective_attention.io import write_json, write_text
+from effective_attention.io import clear_unfinished, whole_file, write_json, write_text
 
 
 def test_text_and_missing_folders(tmp_path: Path) -> None:
@@ -121,3 +121,26 @@ def test_what_json_cannot_hold_writes_nothing(tmp_path: Path) -> None:
     with pytest.raises(TypeError):
         write_json(tmp_path / "it.json", {"x": object()})
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_library_that_hides_the_disks_error_does_not_hide_the_file(tmp_path: Path) -> None:
+    """Check what ``torch.save`` does on a full disk: it raises an error of its own on top."""
+    full = OSError(errno.ENOSPC, "No space left on device")
+    on_top = RuntimeError("unexpected pos")
+    on_top.__context__ = full
+    with pytest.raises(RuntimeError), whole_file(tmp_path / "it.ckpt"):
+        raise on_top
+    assert full.filename == str(tmp_path / "it.ckpt")
+
+
+def test_what_a_killed_process_left_is_cleared(tmp_path: Path) -> None:
+    with whole_file(tmp_path / "it.txt"):
+        (left,) = tmp_path.iterdir()
+        content = left.name
+    (tmp_path / "tables").mkdir()
+    (tmp_path / content).write_text("half")
+    (tmp_path / "tables" / content).write_text("half")
+    clear_unfinished(tmp_path, older_than=60)
+    assert (tmp_path / content).is_file(), "someone may be writing it"
+    clear_unfinished(tmp_path)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["it.txt", "tables"]

@@ -1,0 +1,103 @@
+"""The options of a run that is resumed: given again in front of the command line's, and compared with it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from effective_attention.errors import UserError
+from effective_attention.run.resume import check_epochs, check_same_run, run_folder, with_run_options
+
+
+@pytest.fixture
+def finished(tmp_path: Path) -> Path:
+    folder = tmp_path / "some run"
+    (folder / "checkpoints").mkdir(parents=True)
+    (folder / "checkpoints" / "last.ckpt").write_bytes(b"")
+    options = ["task=rte", "trainer=cpu", "trainer.max_epochs=2", "analysis=paper", "analysis.timing.x=1", "seed=3"]
+    (folder / "config.yaml").write_text(f"# options: {json.dumps(options)}\nseed: 3\n")
+    return folder
+
+
+@pytest.mark.parametrize("place", ["", "checkpoints", "checkpoints/last.ckpt"])
+def test_a_run_is_given_its_own_options_and_folder(finished: Path, place: str) -> None:
+    arguments = [f"resume={finished / place}", "data.num_workers=2"]
+    *own, folder, resume, typed = with_run_options(arguments)
+    assert own == ["task=rte", "trainer=cpu", "trainer.max_epochs=2", "analysis=paper", "analysis.timing.x=1", "seed=3"]
+    assert folder == f"hydra.run.dir='{finished}'"
+    assert [resume, typed] == arguments
+
+
+@pytest.mark.parametrize(
+    ("typed", "gone"),
+    [
+        ("seed=4", {"seed=3"}),
+        ("++seed=4", {"seed=3"}),
+        ("trainer=cpu", {"trainer=cpu"}),
+        ("analysis=none", {"analysis=paper", "analysis.timing.x=1"}),
+    ],
+)
+def test_what_is_typed_takes_the_place_of_the_runs(finished: Path, typed: str, gone: set[str]) -> None:
+    """Check that another choice of a group takes its options away, the same choice does not."""
+    before = set(with_run_options([f"resume={finished}"]))
+    after = set(with_run_options([f"resume={finished}", typed]))
+    assert before - after == gone - {typed}
+
+
+def test_results_go_where_the_user_says(finished: Path, tmp_path: Path) -> None:
+    words = with_run_options([f"resume={finished}", f"hydra.run.dir={tmp_path}"])
+    assert [word for word in words if word.startswith("hydra.run.dir")] == [f"hydra.run.dir={tmp_path}"]
+
+
+@pytest.mark.parametrize("words", [["task=mrpc"], ["resume=null"], ["resume=/no/such/run"], ["-m", "resume=a,b"]])
+def test_other_commands_are_left_alone(words: list[str]) -> None:
+    assert with_run_options(words) == words
+
+
+@pytest.mark.parametrize(
+    "first", ["seed: 3", "# options: nonsense", '# options: {"a": 1}', '# options: ["-m", "hydra.x=1"]']
+)
+def test_a_config_without_options_adds_none(tmp_path: Path, first: str) -> None:
+    (tmp_path / "config.yaml").write_text(first + "\n")
+    assert [word.partition("=")[0] for word in with_run_options([f"resume={tmp_path}"])] == ["hydra.run.dir", "resume"]
+
+
+def test_a_file_from_somewhere_else_has_no_run_folder(tmp_path: Path) -> None:
+    (tmp_path / "it.ckpt").write_bytes(b"nonsense")
+    assert run_folder(tmp_path / "it.ckpt") is None
+    assert with_run_options([f"resume={tmp_path / 'it.ckpt'}"]) == [f"resume={tmp_path / 'it.ckpt'}"]
+
+
+OWN = {
+    "seed": 0,
+    "data": {"batch_size": 8, "num_workers": 0, "dir": "a"},
+    "trainer": {"max_epochs": 3, "precision": 32},
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seed": 1}, r"seed=1 contradicts resume=there, a run with seed=0; choose the same seed"),
+        ({"data": OWN["data"] | {"batch_size": 4}}, r"data\.batch_size=4 contradicts .* a run with data\.batch_size=8"),
+        ({"trainer": OWN["trainer"] | {"precision": 16}}, r"trainer\.precision=16"),
+        ({"trainer": OWN["trainer"] | {"accumulate_grad_batches": 2}}, r"trainer\.accumulate_grad_batches=2 .*=None"),
+    ],
+)
+def test_what_contradicts_is_named(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        check_same_run(OWN, {**OWN, **change}, "there")
+
+
+def test_what_changes_no_result_may_change() -> None:
+    data = {"batch_size": 8, "num_workers": 4, "dir": "b"}
+    free = {"data": data, "trainer": OWN["trainer"] | {"max_epochs": 5}, "drift": {"examples": 1}, "run_dir": "x"}
+    check_same_run(OWN, {**OWN, **free}, "there")
+
+
+def test_epochs() -> None:
+    assert check_epochs(2, 3, 3, "there") is None
+    assert "will not be the run that had as many from the start" in str(check_epochs(2, 3, 4, "there"))
+    with pytest.raises(UserError, match=r"trainer\.max_epochs=1 is fewer than resume=there has done, which is 2"):
+        check_epochs(2, 3, 1, "there")
