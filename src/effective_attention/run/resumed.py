@@ -72,8 +72,10 @@ def resumed_evaluation(cfg: DictConfig) -> Resumed:
     folder = Path(cfg.resume)
     if not (folder / "config.yaml").is_file():
         raise UserError(f"resume={folder}: no run directory with a config.yaml; name the one evaluate.py wrote")
-    own = OmegaConf.to_container(OmegaConf.load(folder / "config.yaml"))
-    check_same_run(own, _container(cfg), folder)  # type: ignore[arg-type]
+    own: Any = OmegaConf.to_container(OmegaConf.load(folder / "config.yaml"))
+    if "checkpoint" not in own:
+        raise UserError(f"resume={folder}: a run of train.py; look at it with checkpoint={folder}")
+    check_same_run(own, _container(cfg), folder)
     return Resumed(folder=folder)
 
 
