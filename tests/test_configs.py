@@ -229,7 +229,7 @@ def test_each_part_of_a_recipe_can_be_overridden() -> None:
 def test_evaluation_has_no_training_options() -> None:
     cfg = load("evaluate")
     assert cfg.checkpoint is None
-    assert not {"optimizer", "warmup", "save"} & set(cfg)
+    assert not {"optimizer", "warmup", "save", "drift"} & set(cfg)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -127,19 +127,22 @@ def test_sigterm_stops_after_the_step(compose: Compose, tmp_path: Path, monkeypa
 def test_half_a_step_is_not_saved(compose: Compose, tmp_path: Path, monkeypatch: Any) -> None:
     """Check an error while the optimiser changes the weights, which then belong to no step."""
     real = torch.optim.AdamW.step
-    seen = []
+    path = tmp_path / "run" / "checkpoints" / "last.ckpt"
+    seen: list[int] = []
+    before: list[bytes] = []
 
     def step(optimizer: Any, closure: Any = None) -> Any:
         found = real(optimizer, closure)
         seen.append(1)
         if len(seen) == 3:
+            before.append(path.read_bytes())
             raise ZeroDivisionError
         return found
 
     monkeypatch.setattr(torch.optim.AdamW, "step", step)
     with pytest.raises(ZeroDivisionError):
         train(compose("train", "save.every_steps=2"))
-    assert torch.load(tmp_path / "run/checkpoints/last.ckpt", weights_only=True)["global_step"] == 2
+    assert [path.read_bytes()] == before, "what was saved after the second step"
 
 
 @pytest.mark.parametrize(
@@ -196,3 +199,23 @@ def test_the_best_score_is_kept_only_with_its_weights(tmp_path: Path) -> None:
     moved.load_state_dict(state)
     assert moved.best_k_models == {str(tmp_path / "best.ckpt"): score}
     assert moved.best_model_score == score
+
+
+@pytest.mark.parametrize(
+    "option", ["every_steps=0", "every_steps=1.5", "every_steps=often", "every_minutes=0", "every_minutes=x"]
+)
+def test_when_to_save_is_checked_first(option: str, compose: Compose, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=rf"save\.{option.split('=')[0]} must be a"):
+        train(compose("train", f"save.{option}"))
+    assert not (tmp_path / "run").exists()
+
+
+def test_minutes(compose: Compose, tmp_path: Path, monkeypatch: Any) -> None:
+    """Check that a checkpoint is there before the first epoch has ended."""
+    found: list[bool] = []
+    path = tmp_path / "run" / "checkpoints" / "last.ckpt"
+    real = SequenceClassifier.validation_step
+    step = lambda module, *batch: (found.append(path.is_file()), real(module, *batch))[1]  # noqa: E731
+    monkeypatch.setattr(SequenceClassifier, "validation_step", step)
+    train(compose("train", "save.every_minutes=1e-9", "attention=standard"))
+    assert found[0]

@@ -101,8 +101,10 @@ def test_without_resume_everything_is_computed(first: list[str], compose: Compos
     assert counted.tables == ["token_types", "distance"]
 
 
-def test_another_evaluation_is_refused(first: list[str], compose: Compose, tmp_path: Path) -> None:
+def test_another_evaluation_is_refused(first: list[str], compose: Compose, trained: Any, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"data\.limit_eval=9 contradicts resume="):
         evaluate(compose("evaluate", *first, "data.limit_eval=9"))
+    with pytest.raises(UserError, match=r"a run of train\.py; look at it with checkpoint="):
+        evaluate(compose("evaluate", *first[:-1], f"resume={trained.folder}"))
     with pytest.raises(UserError, match="no run directory with a config"):
         evaluate(compose("evaluate", *first[:-1], f"resume={tmp_path / 'nothing'}"))

@@ -72,8 +72,10 @@ def resumed_evaluation(cfg: DictConfig) -> Resumed:
     if cfg.resume is None:
         return Resumed()
     folder = find_results(cfg.resume, "resume")
-    own = OmegaConf.load(folder / "config.yaml")
-    check_same_run(recorded(own), recorded(cfg), folder)  # type: ignore[arg-type]
+    own: Any = OmegaConf.load(folder / "config.yaml")
+    if "checkpoint" not in own:
+        raise UserError(f"resume={folder}: a run of train.py; look at it with checkpoint={folder}")
+    check_same_run(recorded(own), recorded(cfg), folder)
     return Resumed(folder=folder)
 
 
