@@ -2,8 +2,8 @@
 
     python benchmarks/mixed_precision.py
 
-The embedded MiniLM with a classification head, AdamW and clipped gradients, as ``train.py`` trains it, on random words
-of the lengths of MRPC: ``trainer=cpu_bf16`` or ``trainer=gpu`` beside ``trainer.precision=32-true``. Both precisions
+The embedded MiniLM with a classification head, fused AdamW and clipped gradients, as ``train.py`` trains it, on random
+words of the lengths of MRPC: ``trainer=cpu_bf16`` or ``trainer=gpu`` beside ``trainer.precision=32-true``. Both precisions
 take turns on every batch, each with a model and an optimiser of its own, and a batch's ratio is between the two; the
 table shows the median and the quartiles over batches. The optimiser works in float32 either way, so the smaller its
 share, the more is saved: a step without it is shown too. Absolute times are not a result: they are the machine's.
@@ -39,7 +39,7 @@ def training(name: str, device: torch.device, *, update: bool = True) -> Work:
     """Return one step of a model of its own: forward, backward and, unless told otherwise, the update."""
     torch.manual_seed(0)
     model = PretrainedEncoder("minilm").classifier(2).to(device).train()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-5, weight_decay=0.0)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-5, weight_decay=0.0, fused=True)
 
     def step(batch: Batch) -> None:
         with precision(name, device):

@@ -235,6 +235,27 @@ def test_gradients_that_overflow_are_the_scalers_business(make_task: Callable[[s
     assert torch.equal(classifier.model.classifier.weight, before)
 
 
+@pytest.mark.parametrize("name", ["bf16-mixed", "16-mixed"])
+def test_a_fused_optimizer_is_clipped_like_any_other(
+    name: Any, make_task: Callable[[str], Any], tmp_path: Path
+) -> None:
+    """Compare a step of clipped gradients, which float16 has scaled before, with that of the optimiser's plain loop."""
+    found = []
+    for fused in (True, False):
+        torch.manual_seed(0)
+        model = TinyEncoder(layers=1).classifier(2)
+        start = model.classifier.weight.detach().clone()
+        optimizer = partial(torch.optim.SGD, lr=10.0, fused=fused)
+        scaler = torch.amp.GradScaler("cpu", init_scale=64.0) if name == "16-mixed" else None
+        options: dict[str, Any] = {"plugins": [MixedPrecision(name, "cpu", scaler)], "gradient_clip_val": 1e-3}
+        run = trainer(tmp_path, max_steps=1, limit_val_batches=0, **options)
+        ids = torch.randint(1000, 2000, (4, 6), generator=torch.Generator().manual_seed(1))
+        run.fit(SequenceClassifier(model, make_task("mrpc"), optimizer), datamodule=ListData(ids, LABELS))
+        found.append(model.classifier.weight.detach() - start)
+    assert 0 < found[0].norm() <= 10.0 * 1e-3 * 1.001, "clipped, and not scaled"
+    torch.testing.assert_close(*found)
+
+
 @pytest.mark.parametrize("precision", ["bf16-true", "16-true"])
 def test_scores_are_not_rounded_to_half_precision(
     precision: Any, echo: Callable[..., SequenceClassifier], tmp_path: Path
