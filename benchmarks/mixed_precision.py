@@ -3,10 +3,10 @@
     python benchmarks/mixed_precision.py
 
 The embedded MiniLM with a classification head, fused AdamW and clipped gradients, as ``train.py`` trains it, on random
-words of the lengths of MRPC: ``trainer=cpu_bf16`` or ``trainer=gpu`` beside ``trainer.precision=32-true``. Both precisions
-take turns on every batch, each with a model and an optimiser of its own, and a batch's ratio is between the two; the
-table shows the median and the quartiles over batches. The optimiser works in float32 either way, so the smaller its
-share, the more is saved: a step without it is shown too. Absolute times are not a result: they are the machine's.
+words of the lengths of MRPC: ``trainer=cpu_bf16`` or ``trainer=gpu`` beside ``trainer.precision=32-true``. Both take
+turns on every batch, each with a model and an optimiser of its own, and a batch's ratio is between the two; the table
+shows the median and the quartiles over batches. The optimiser works in float32 either way, so the smaller its share,
+the more is saved: a step without it is shown too. Absolute times are not a result: they are the machine's.
 """
 
 from __future__ import annotations
