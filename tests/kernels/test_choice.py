@@ -29,7 +29,6 @@ WORK = """
 import json, logging, sys
 import torch
 from effective_attention import decompose
-from effective_attention.attention.decomposition import split
 from effective_attention.graphs.flow import attention_flow
 from effective_attention.kernels import choice
 
