@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 import torch
 
-from effective_attention import decompose
+from effective_attention.attention.decomposition import split
 from effective_attention.graphs.flow import attention_flow
 from effective_attention.kernels import choice, cholesky, cholesky_reference, max_flow, max_flow_reference
 from helpers.paths import ROOT
@@ -210,7 +210,7 @@ def test_an_error_of_the_data_is_not_taken_for_the_compilers(
 ) -> None:
     broken = torch.full((1, 1, 5, 3), torch.nan)
     with pytest.raises(ValueError, match="value holds NaN or infinite numbers"):
-        decompose(torch.full((1, 1, 5, 5), 0.2), broken)
+        split(torch.full((1, 1, 5, 5), 0.2), broken, None)  # as a model's forward pass does, without looking first
     with pytest.raises(ValueError, match="attention must not be negative"):
         attention_flow(torch.full((2, 3, 3), -1.0))
 
