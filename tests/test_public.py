@@ -87,4 +87,5 @@ def test_the_report_command_under_both_names(module: str) -> None:
         [sys.executable, "-m", f"effective_attention.{module}"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
-    assert done.stderr.startswith("error: name one folder")
+    assert done.stderr.startswith("error: the following arguments are required: folders; write python -m")
+    assert len(done.stderr.splitlines()) == 1

@@ -9,6 +9,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from effective_attention.errors import UserError
 from effective_attention.reports.report import report_on
@@ -16,9 +17,16 @@ from effective_attention.reports.sweep import print_rows, write_summary
 from effective_attention.run.cli import one_line_errors
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser that refuses in one line, as every command here does."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message}; write {self.prog} <folder> [<folder> ...] [--to <folder>]")
+
+
 def main(arguments: Sequence[str]) -> None:
     """Gather the runs in and below the folders that are named."""
-    parser = argparse.ArgumentParser(prog="python -m effective_attention.run.report", description=__doc__)
+    parser = _Parser(prog="python -m effective_attention.run.report", description=__doc__)
     parser.add_argument("folders", nargs="+", type=Path, help="folders with run directories in or below them")
     parser.add_argument("--to", type=Path, help="folder for summary and report; default: the one folder named")
     options = parser.parse_args(arguments)
