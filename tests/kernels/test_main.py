@@ -1,25 +1,29 @@
-"""Compiling ahead of the first use."""
+"""Compiling ahead of the first use: every loop, for one thread and for many, whether or not it succeeds."""
 
-import subprocess
-import sys
-from pathlib import Path
+import pytest
+import torch
 
 from effective_attention.kernels import choice
 from effective_attention.kernels.__main__ import main
 
 
-def test_machine_code_is_there_before_the_first_use(tmp_path: Path) -> None:
-    environment = {"NUMBA_CACHE_DIR": str(tmp_path), "PATH": ""}
-    command = [sys.executable, "-m", "effective_attention.kernels"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("compiled, ")
-    kept = {path.name.split("-")[0] for path in tmp_path.rglob("*.nbc")}
-    assert any(name.startswith("cholesky.") for name in kept)
-    assert any(name.startswith("max_flow.") for name in kept)
-    assert any("parallel" in name for name in kept), kept
+@pytest.mark.parametrize(
+    ("compiles", "said"), [(True, "compiled, "), (False, "not compiled: the plain references run")]
+)
+def test_every_loop_is_compiled_for_one_thread_and_for_many(
+    compiles: bool, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = []
 
+    def compile_one(loops: object, *given: object) -> bool:
+        asked.append((loops, *given, torch.get_num_threads() > 1))
+        return compiles
 
-def test_what_cannot_be_compiled_ends_with_an_error(monkeypatch, capsys) -> None:  # type: ignore[no-untyped-def]
-    monkeypatch.setattr(choice, "_compiles", lambda *_: False)
-    assert main() == 1
-    assert "plain references" in capsys.readouterr().out
+    monkeypatch.setattr(choice, "_compiles", compile_one)
+    threads = torch.get_num_threads()
+    assert main() == (0 if compiles else 1)
+    assert capsys.readouterr().out.startswith(said)
+    kinds = [(choice._compile_cholesky, torch.float32), (choice._compile_cholesky, torch.float64)]
+    wanted = [*kinds, (choice._compile_max_flow,)]
+    assert asked == [(*kind, many) for many in (False, True) for kind in wanted]
+    assert torch.get_num_threads() == threads

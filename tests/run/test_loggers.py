@@ -110,7 +110,7 @@ def test_runs_of_a_sweep_share_a_group_and_nothing_else(
         runpy.run_path(str(ROOT / "train.py"), run_name="__main__")
     finally:
         logging.getLogger().handlers[:] = handlers
-    first, second = (RunFile(tmp_path / "my-sweep" / str(job)) for job in range(2))
+    first, second = (RunFile(tmp_path / "my-sweep" / f"{job}_seed={job + 1}") for job in range(2))
     assert first.run.run_group == second.run.run_group == "my-sweep"
     assert first.run.run_id != second.run.run_id
     assert list(first.run.tags) == ["mrpc", "tiny", "standard", "seed=1"]
