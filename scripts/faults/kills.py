@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -10,21 +11,34 @@ import torch
 from commands import Bench, Running, fork, in_fork
 from equal import differences
 
+_FINISHED = "finished"
+
 
 def one_kill(bench: Bench, number: int) -> str:
     """Kill a run, perhaps its continuations too, and return what was done; they must end equal."""
     whole = bench.reference()
     name = f"killed-{number}"
     folder = bench.folder / name
-    moments: list[str] = []
-    for wanted in range(bench.dice.choice((1, 1, 2, 3))):
-        running = _go_on(bench, name)
-        _kill_after(running, bench.dice.uniform(0.05, 1.0 if wanted == 0 else 0.6) * bench.seconds)
+    moments = [_killed_before_its_end(bench, name)]
+    for _ in range(bench.dice.choice((0, 0, 1, 2))):
+        _kill_after(_go_on(bench, name), bench.dice.uniform(0.05, 0.6) * bench.seconds)
         moments.append(_how_far(folder))
     assert _go_on(bench, name).wait() == 0, bench.output(name).read_text()[-1500:]
     different = differences(folder, whole)
     assert different == [], f"{' then '.join(moments)}: {different[:5]}"
     return " then ".join(moments)
+
+
+def _killed_before_its_end(bench: Bench, name: str) -> str:
+    """Kill a run at a random moment; one that was faster than that is begun again, and killed sooner."""
+    share = bench.dice.uniform(0.05, 1.0)
+    while True:
+        _kill_after(bench.train(name), share * bench.seconds)
+        moment = _how_far(bench.folder / name)
+        if moment != _FINISHED:
+            return moment
+        shutil.rmtree(bench.folder / name)
+        share *= 0.8
 
 
 def _go_on(bench: Bench, name: str) -> Running:
@@ -44,7 +58,7 @@ def _kill_after(running: Running, seconds: float) -> None:
 
 def _how_far(folder: Path) -> str:
     if (folder / "metrics.json").is_file():
-        return "finished"
+        return _FINISHED
     tables = len(list((folder / "tables").glob("*.parquet")))
     if tables:
         return f"after {tables} tables"
