@@ -324,4 +324,4 @@ def test_the_options_of_a_strangers_run_name_no_code(tmp_path: Path) -> None:
     ]  # fmt: skip
     run = {"callbacks": {"LastCheckpoint": {"options": [*hostile, *harmless]}}}
     path = write_checkpoint(tmp_path / "last.ckpt", run)
-    assert with_run_options([f"resume={path}"]) == [*harmless, f"resume={path}"]
+    assert with_run_options([f"resume={path}"]) == [f"resume={path}", *harmless]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from omegaconf import OmegaConf
 
+from effective_attention.errors import UserError
 from effective_attention.io import write_json, write_text
 from effective_attention.reports.sweep import (
     mean_and_std,
@@ -189,3 +190,17 @@ def test_runs_from_several_folders_are_counted_once(tmp_path: Path) -> None:
 def test_no_run_no_summary(tmp_path: Path) -> None:
     assert write_summary(tmp_path, to=tmp_path) == []
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_refused_command_does_not_rename_the_setting_of_a_run(tmp_path: Path) -> None:
+    """Hydra writes its files before we refuse; what the run was given stands in its config."""
+    for name in ("a=1", "a=2"):
+        write_run(tmp_path, name, ["a=3"], metrics("mrpc", 0.7))
+        write_text(tmp_path / name / "config.yaml", f'# options: ["{name}"]\nseed: 0\n')
+    assert [setting for setting, _ in read_runs(tmp_path)] == ["a=1", "a=2"]
+
+
+def test_a_file_without_the_run_is_named(tmp_path: Path) -> None:
+    write_json(tmp_path / "metrics.json", {"run/task": 5})
+    with pytest.raises(UserError, match=r"metrics\.json holds no results"):
+        read_runs(tmp_path)

@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import OmegaConf
 
 from effective_attention.errors import UserError
-from effective_attention.run.resume import check_epochs, check_same_run, run_folder, with_run_options
+from effective_attention.run.resume import check_epochs, check_same_run, given_options, run_folder, with_run_options
 
 
 @pytest.fixture
@@ -23,7 +25,7 @@ def finished(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("place", ["", "checkpoints", "checkpoints/last.ckpt"])
 def test_a_run_is_given_its_own_options_and_folder(finished: Path, place: str) -> None:
     arguments = [f"resume={finished / place}", "data.num_workers=2"]
-    *own, folder, resume, typed = with_run_options(arguments)
+    resume, *own, folder, typed = with_run_options(arguments)
     assert own == ["task=rte", "trainer=cpu", "trainer.max_epochs=2", "analysis=paper", "analysis.timing.x=1", "seed=3"]
     assert folder == f"hydra.run.dir='{finished}'"
     assert [resume, typed] == arguments
@@ -50,7 +52,7 @@ def test_results_go_where_the_user_says(finished: Path, tmp_path: Path) -> None:
     assert [word for word in words if word.startswith("hydra.run.dir")] == [f"hydra.run.dir={tmp_path}"]
 
 
-@pytest.mark.parametrize("words", [["task=mrpc"], ["resume=null"], ["resume=/no/such/run"], ["-m", "resume=a,b"]])
+@pytest.mark.parametrize("words", [["task=mrpc"], ["resume=null"], ["resume=/no/such/run"]])
 def test_other_commands_are_left_alone(words: list[str]) -> None:
     assert with_run_options(words) == words
 
@@ -60,7 +62,36 @@ def test_other_commands_are_left_alone(words: list[str]) -> None:
 )
 def test_a_config_without_options_adds_none(tmp_path: Path, first: str) -> None:
     (tmp_path / "config.yaml").write_text(first + "\n")
-    assert [word.partition("=")[0] for word in with_run_options([f"resume={tmp_path}"])] == ["hydra.run.dir", "resume"]
+    assert [word.partition("=")[0] for word in with_run_options([f"resume={tmp_path}"])] == ["resume", "hydra.run.dir"]
+
+
+@pytest.mark.parametrize("flags", [["--cfg", "job"], ["--config-dir", "conf"]])
+def test_flags_may_stand_before_or_behind(finished: Path, flags: list[str]) -> None:
+    """Their parser wants all options in one place."""
+    for words in ([*flags, f"resume={finished}"], [f"resume={finished}", *flags]):
+        after = with_run_options(words)
+        at = after.index(f"resume={finished}")
+        assert after[at + 1 : at + 8] == with_run_options([f"resume={finished}"])[1:]
+
+
+def test_a_sweep_over_resume_is_refused() -> None:
+    with pytest.raises(UserError, match="cannot be swept over with -m"):
+        with_run_options(["-m", "resume=a,b"])
+
+
+def test_what_is_not_taken_over_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["text='\\${a}'", "logger.wandb.project=${oc.env:PROJECT}"]
+    (tmp_path / "config.yaml").write_text(f"# options: {json.dumps(options)}\n")
+    assert options[0] in with_run_options([f"resume={tmp_path}"])  # a text, not an interpolation
+    assert "'logger.wandb.project=${oc.env:PROJECT}' is not taken over" in capsys.readouterr().err
+
+
+def test_a_secret_is_not_written_down_with_the_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET", "hunter2")
+    given = OmegaConf.create({"overrides": {"task": ["data.token_cache=${oc.env:SECRET}", "resume=x"]}})
+    monkeypatch.setattr(HydraConfig, "initialized", lambda: True)
+    monkeypatch.setattr(HydraConfig, "get", lambda: given)
+    assert given_options() == ["data.token_cache=${oc.env:SECRET}"]
 
 
 def test_a_file_from_somewhere_else_has_no_run_folder(tmp_path: Path) -> None:

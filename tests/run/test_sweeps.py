@@ -58,6 +58,15 @@ def test_what_failed_is_told_at_the_end_and_ends_with_an_error(
     ]
 
 
+def test_what_an_earlier_sweep_left_in_the_folder_is_not_counted(tmp_path: Path) -> None:
+    write_text(tmp_path / "0_seed=9" / FAILED, "the disk is full")
+    os.utime(tmp_path / "0_seed=9", (1, 1))
+    assert failed_jobs(tmp_path, since=1000) == {}
+    for job in ("10_seed=1", "2_seed=0"):
+        write_text(tmp_path / job / FAILED, "no")
+    assert list(failed_jobs(tmp_path, since=1000)) == ["2_seed=0", "10_seed=1"]
+
+
 def test_what_all_jobs_share_is_left_out_of_their_names(tmp_path: Path) -> None:
     overrides = {
         "task": ["task=rte,mrpc", "seed=1", "+foo=2", "data.dir=a/b", "split=range(1,3)"],

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
+_NAMES = ("run/task", "run/model", "run/data")
+OPTIONS_RECORD = "# options: "
+"""Begins the first line of a run's ``config.yaml``; what follows are the options it was given, as JSON."""
+
+
 @dataclass(frozen=True)
 class RunResults:
     """The contents of a run directory: ``metrics.json``, the tables by analysis, and the directory's name."""
@@ -58,6 +63,16 @@ def read_run(folder: Path, name: str = "") -> RunResults:
     return RunResults(read_facts(folder), {path.stem: _read_table(path) for path in paths}, name)
 
 
+def recorded_options(folder: Path) -> list[str] | None:
+    """Read from ``config.yaml`` which options a run was given; None where that was not written down.
+
+    Not from Hydra's own files: it writes those even for a command that is refused, into the folder of another run.
+    """
+    path = folder / "config.yaml"
+    first = path.read_text(encoding="utf-8").partition("\n")[0] if path.is_file() else ""
+    return json.loads(first.removeprefix(OPTIONS_RECORD)) if first.startswith(OPTIONS_RECORD) else None
+
+
 def read_facts(folder: Path) -> dict[str, Any]:
     """Read the ``metrics.json`` of a run."""
     path = folder / "metrics.json"
@@ -65,7 +80,7 @@ def read_facts(folder: Path) -> dict[str, Any]:
         facts = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise UserError(f"{path} is no JSON ({first_line(error)}); run this job again") from error
-    if not isinstance(facts, dict):
+    if not isinstance(facts, dict) or not all(isinstance(facts.get(name), str) for name in _NAMES):
         raise UserError(f"{path} holds no results; run this job again")
     return facts
 

@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from effective_attention.io import csv_cell, write_text
-from effective_attention.reports.runs import find_runs, read_facts
+from effective_attention.reports.runs import find_runs, read_facts, recorded_options
 
 Metrics = dict[str, Any]
 Row = dict[str, str]
@@ -49,6 +49,9 @@ def read_runs(*folders: Path) -> list[tuple[str, Metrics]]:
 
 def _overrides(run: Path) -> list[str]:
     """Read what a run's command line changed; nothing where that was not written down."""
+    recorded = recorded_options(run)
+    if recorded is not None:
+        return [str(text) for text in recorded]
     path = run / ".hydra" / "overrides.yaml"
     if not path.is_file():
         return []

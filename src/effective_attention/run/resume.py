@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from effective_attention.errors import UserError
+from effective_attention.reports.runs import OPTIONS_RECORD, recorded_options
 
-_RECORD = "# options: "
 _FREE = re.compile(
     r"(run_dir|resume|recipe|logger|tagger|analysis|attention|reading|drift|save)(\..*)?"
     r"|text|text_pair|candidates|referents"
@@ -25,42 +26,49 @@ _FREE = re.compile(
     r"|trainer\.(max_epochs|enable_progress_bar|enable_model_summary|log_every_n_steps|profiler)"  # epochs: see below
 )
 """Options that change nothing of what is learnt."""
-_COULD_RUN_CODE = re.compile(r"^[-~]|^\+*hydra|_target_|\$\{|^\+*analysis\b.*\w:\w")  # the last: a method by its module
+_COULD_RUN_CODE = re.compile(
+    r"^[-~]|^\+*hydra|_target_|(?<!\\)\$\{|^\+*analysis\b.*\w:\w"
+)  # the last: a method by its module
 
 
 # --- the options of a run, written down and given again ---
 
 
 def given_options() -> list[str]:
-    """Return the overrides this command was given; empty outside of Hydra."""
+    """Return the overrides this command was given, as they were typed; empty outside of Hydra."""
     from hydra.core.hydra_config import HydraConfig
+    from omegaconf import OmegaConf
 
-    task = list(HydraConfig.get().overrides.task) if HydraConfig.initialized() else []
-    return [option for option in task if _name(option) != "resume"]
+    if not HydraConfig.initialized():
+        return []
+    given: Any = OmegaConf.to_container(HydraConfig.get().overrides.task, resolve=False)  # a value may be a secret
+    return [option for option in given if _name(option) != "resume"]
 
 
 def with_record(config: str) -> str:
     """Put a comment on top of a ``config.yaml`` that says which options made it."""
-    return f"{_RECORD}{json.dumps(given_options(), ensure_ascii=False)}\n{config}"
+    return f"{OPTIONS_RECORD}{json.dumps(given_options(), ensure_ascii=False)}\n{config}"
 
 
 def with_run_options(arguments: list[str]) -> list[str]:
-    """Put the options of the run that ``resume=`` names in front of the arguments, and its folder.
+    """Put the options of the run that ``resume=`` names, and its folder, behind that argument.
 
     An option that is given again is left out of the run's; so is what belongs to a group of which another is chosen.
     Results go to the run's own folder, unless ``hydra.run.dir`` says otherwise.
     """
-    place = next((_value(argument) for argument in reversed(arguments) if _name(argument) == "resume"), None)
-    if place in (None, "null", "") or {"-m", "--multirun"} & set(arguments):
+    at = next((number for number, argument in enumerate(arguments) if _name(argument) == "resume"), None)
+    place = "" if at is None else _value(arguments[at])
+    if at is None or place in ("null", ""):
         return arguments
-    assert place is not None
+    if {"-m", "--multirun"} & set(arguments):
+        raise UserError("resume goes on with one run, so it cannot be swept over with -m; resume the runs one by one")
     options = _options_of(Path(place))
     typed = {_name(argument): argument for argument in arguments}
     kept = [option for option in options if not _is_replaced(option, options, typed)]
     folder = run_folder(Path(place))
     if folder is not None and "hydra.run.dir" not in typed:
         kept.append(f"hydra.run.dir={_quoted(str(folder))}")
-    return [*kept, *arguments]
+    return [*arguments[: at + 1], *kept, *arguments[at + 1 :]]
 
 
 def run_folder(place: Path) -> Path | None:
@@ -78,8 +86,7 @@ def _options_of(place: Path) -> list[str]:
     folder = run_folder(place)
     try:
         if folder is not None:
-            first = (folder / "config.yaml").read_text(encoding="utf-8").partition("\n")[0]
-            return _checked(json.loads(first.removeprefix(_RECORD))) if first.startswith(_RECORD) else []
+            return _checked(recorded_options(folder))
         if place.is_file():
             import torch  # a checkpoint on its own: seconds
 
@@ -96,6 +103,11 @@ def _checked(options: Any) -> list[str]:
     Who did use such an option is told, by its name, that it differs, and gives it again.
     """
     texts = [option for option in options if isinstance(option, str)] if isinstance(options, list) else []
+    for option in texts:
+        if _COULD_RUN_CODE.search(option):
+            print(
+                f"warning: resume: {option!r} is not taken over, as it could name code; give it again", file=sys.stderr
+            )
     return [option for option in texts if "=" in option and not _COULD_RUN_CODE.search(option)]
 
 

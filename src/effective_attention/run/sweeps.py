@@ -5,7 +5,9 @@ Imports nothing heavy, because Hydra imports it at start-up.
 
 from __future__ import annotations
 
+import re
 import sys
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -29,8 +31,11 @@ class Sweep(Callback):
     The summary is written after every job: a sweep that is killed has its summary all the same.
     """
 
+    _started = 0.0
+
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Leave what all jobs share out of the names of their folders."""
+        self._started = time.time()
         constant = _constant_options(config.hydra.overrides.task)
         option = f"hydra.job.config.override_dirname.exclude_keys=[{','.join(constant)}]"
         with open_dict(config):
@@ -50,9 +55,9 @@ class Sweep(Callback):
             print_rows(rows, title=f"Sweep, mean ± std over seeds ({folder / 'summary.md'})")
         else:
             print(f"no finished run in {folder}: no summary")
-        failures = failed_jobs(folder)
+        failures = failed_jobs(folder, since=self._started)
         if failures:
-            _tell(failures, len(_jobs(folder)))
+            _tell(failures, len(_jobs(folder, self._started)))
             sys.exit(_SOME_FAILED)
 
 
@@ -62,14 +67,17 @@ def _constant_options(overrides: Iterable[str]) -> list[str]:
     return [override.get_key_element().lstrip("+~") for override in parsed if not override.is_sweep_override()]
 
 
-def _jobs(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if path.is_dir() and path.name[:1].isdigit())
+def _jobs(folder: Path, since: float) -> list[Path]:
+    """List the folders of jobs in which something was written; an earlier sweep may have left others beside them."""
+    found = [path for path in folder.iterdir() if path.is_dir() and re.match(r"\d", path.name)]
+    fresh = [path for path in found if path.stat().st_mtime >= since - 1]  # clocks of disks are coarse
+    return sorted(fresh, key=lambda path: int(re.match(r"\d+", path.name)[0]))  # type: ignore[index]
 
 
-def failed_jobs(folder: Path) -> dict[str, str]:
+def failed_jobs(folder: Path, *, since: float = 0.0) -> dict[str, str]:
     """Return the names of a sweep's jobs that have no result, and why, in one line each."""
     failures = {}
-    for job in _jobs(folder):
+    for job in _jobs(folder, since):
         if (job / FAILED).is_file():
             failures[job.name] = (job / FAILED).read_text(encoding="utf-8").splitlines()[0]
         elif not (job / "metrics.json").is_file():

@@ -139,6 +139,7 @@ def test_other_mistakes(overrides: list[str], line: str) -> None:
         (["reading=exat"], "reading must be one of exact, padded, got 'exat'"),
         (["attention.kinds=[standard,bogus]"], "attention.kinds must be a list of one or more of standard, effective"),
         (["checkpoint=/no/such"], "checkpoint=/no/such: no such file or folder"),
+        (["analysis=[]"], "analysis=[] names no analysis; write analysis=none"),
         (["resume=x"], "resume=x: no run directory with a config.yaml"),
         (["text=\udcff"], "text: the argument is not valid UTF-8"),
     ],

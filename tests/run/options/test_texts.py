@@ -1,5 +1,7 @@
 """A text on the command line comes out of Hydra and OmegaConf exactly as it was typed."""
 
+from pathlib import Path
+
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hypothesis import example, given
@@ -62,3 +64,14 @@ def test_a_sweep_over_texts() -> None:
     argument = """text='a, b',"it's ${x}" """.rstrip()
     assert quoted(argument, sweep=True) == r"text='a, b','it\'s \${x}'"
     assert read(quoted(argument)) == argument.removeprefix("text=")
+
+
+@pytest.mark.parametrize("option", ["resume", "checkpoint", "data.dir", "hydra.run.dir"])
+def test_a_folder_of_a_sweep_can_be_pasted(option: str, tmp_path: Path) -> None:
+    folder = tmp_path / "0_seed=1,task=rte"
+    folder.mkdir()
+    (override,) = OverridesParser.create().parse_overrides([quoted(f"{option}={folder}")])
+    assert override.value() == str(folder)
+    assert quoted(quoted(f"{option}={folder}")) == quoted(f"{option}={folder}")
+    assert quoted(f"{option}={folder}-${{x}}") == f"{option}={folder}-${{x}}"
+    assert quoted(f"{option}=runs/a,runs/b") == f"{option}=runs/a,runs/b"  # a sweep over two

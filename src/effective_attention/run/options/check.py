@@ -20,6 +20,8 @@ from effective_attention.run.options.words import allowed, did_you_mean, near, s
 def check_options(cfg: DictConfig) -> None:
     """Refuse the first wrong option in one line: its name, what it may be and what came."""
     options = cast("dict[str, Any]", OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True))
+    if "analysis" not in options:
+        raise UserError("analysis=[] names no analysis; write analysis=none")
     schema = schema_of(options)
     try:
         schema.model_validate(options)

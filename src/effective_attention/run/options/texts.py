@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 TEXTS = ("text", "text_pair", "analysis.explorer.beside_text", "analysis.explorer.beside_text_pair")
 """The options whose value is a text of the user's."""
+PLACES = ("resume", "checkpoint", "data.dir", "data.token_cache", "hydra.run.dir", "hydra.sweep.dir")
+"""The options whose value is a place on the disk."""
 _ONE_QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 _QUOTED = re.compile(rf"(?s:{_ONE_QUOTED})")
 _SWEEP = re.compile(rf"(?s:({_ONE_QUOTED})(\s*,\s*({_ONE_QUOTED}))+)")
@@ -21,6 +24,8 @@ def quoted(argument: str, *, sweep: bool = False) -> str:
     ("text='Well, <done>.'", 'task=mrpc', "text='a'", "text='\\${x}'")
     """
     option, equals, value = argument.partition("=")
+    if option in PLACES and _is_odd_place(value):
+        return f"{option}={_quote(value)}"
     if option.lstrip("+") not in TEXTS or not equals or value == "null":
         return argument
     if sweep and _SWEEP.fullmatch(value):
@@ -28,6 +33,12 @@ def quoted(argument: str, *, sweep: bool = False) -> str:
     else:
         texts = [_inside(value) if _QUOTED.fullmatch(value) else value]
     return f"{option}={','.join(map(_quote, texts))}"
+
+
+def _is_odd_place(value: str) -> bool:
+    """Tell whether a path is there that Hydra's grammar would not read: a sweep's folders are called ``0_seed=1``."""
+    beginning = value.partition("${")[0]
+    return bool(re.search(r"[=,:()\[\]{}\s]", value)) and beginning == value and os.path.exists(value)  # noqa: PTH110 (False for a name that is too long)
 
 
 def escaped(text: str) -> str:
