@@ -69,9 +69,9 @@ def run(name: str) -> str | None:
         print(f"{name} failed; its earlier result stays", file=sys.stderr)
         return None
     lines = [line for line in done.stdout.splitlines() if line.strip() and "━" not in line]
-    printed = "\n".join(lines)
-    print(printed, flush=True)
-    body = printed if any(line.startswith("---|") for line in lines) else f"```\n{printed}\n```"
+    tables = [number for number, line in enumerate(lines) if line.startswith("---|")]
+    body = "\n".join(lines[tables[0] - 1 :] if tables else ["```", *lines, "```"])  # what came before was progress
+    print(body, flush=True)
     told = f"`python benchmarks/{command}`, {datetime.date.today()}, {before}."
     return f"## {title}\n\n{told}\n\n{body}"
 

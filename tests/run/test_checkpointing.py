@@ -110,7 +110,8 @@ def test_sigterm_stops_after_the_step(compose: Compose, tmp_path: Path, monkeypa
     real = SequenceClassifier.training_step
 
     def step(module: Any, *batch: Any) -> Any:
-        seen.append(1)
+        if len(optimizer.param_groups[0]["params"]) > 1:  # not the one on which its options are tried
+            seen.append(1)
         if len(seen) == 3:
             os.kill(os.getpid(), signal.SIGTERM)
         return real(module, *batch)
@@ -133,7 +134,8 @@ def test_half_a_step_is_not_saved(compose: Compose, tmp_path: Path, monkeypatch:
 
     def step(optimizer: Any, closure: Any = None) -> Any:
         found = real(optimizer, closure)
-        seen.append(1)
+        if len(optimizer.param_groups[0]["params"]) > 1:  # not the one on which its options are tried
+            seen.append(1)
         if len(seen) == 3:
             before.append(path.read_bytes())
             raise ZeroDivisionError

@@ -110,10 +110,10 @@ OWN = {
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"seed": 1}, r"seed=1 contradicts resume=there, a run with seed=0; choose the same seed"),
+        ({"seed": 1}, r"seed=1 contradicts resume=there, a run with seed=0; write seed=0, or nothing"),
         ({"data": OWN["data"] | {"batch_size": 4}}, r"data\.batch_size=4 contradicts .* a run with data\.batch_size=8"),
         ({"trainer": OWN["trainer"] | {"precision": 16}}, r"trainer\.precision=16"),
-        ({"trainer": OWN["trainer"] | {"accumulate_grad_batches": 2}}, r"trainer\.accumulate_grad_batches=2 .*=None"),
+        ({"trainer": OWN["trainer"] | {"accumulate_grad_batches": 2}}, r"trainer\.accumulate_grad_batches=2 .*=null"),
     ],
 )
 def test_what_contradicts_is_named(change: dict[str, Any], message: str) -> None:

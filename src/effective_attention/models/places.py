@@ -22,7 +22,8 @@ def find_checkpoint(place: str | Path, option: str) -> Path:
             return candidate
     if path.is_dir():
         raise UserError(
-            f"{option}={place}: the folder has no checkpoints/last.ckpt; name a run directory or a .ckpt file"
+            f"{option}={place}: the folder has no checkpoints/last.ckpt, which save.keep=none removes; "
+            "name another run directory or a .ckpt file"
         )
     raise UserError(f"{option}={place}: no such file or folder; name a run directory or a .ckpt file")
 

@@ -148,10 +148,20 @@ def check_same_run(own: Mapping[str, Any], given: Mapping[str, Any], place: obje
     ]
     if different:
         name = different[0]
+        own_value = _shown(before.get(name))
         raise UserError(
-            f"{name}={here.get(name)} contradicts resume={place}, a run with {name}={before.get(name)}; "
-            f"choose the same {name}, or leave it out: a run that is resumed has its own options"
+            f"{name}={_shown(here.get(name))} contradicts resume={place}, a run with {name}={own_value}; "
+            f"write {name}={own_value}, or nothing: a run that is resumed has its own options, but those that name code"
         )
+
+
+def _shown(value: Any) -> str:
+    """Write a value as it is typed.
+
+    >>> _shown(None), _shown(True), _shown(8)
+    ('null', 'true', '8')
+    """
+    return str(value).lower() if isinstance(value, bool) else "null" if value is None else str(value)
 
 
 def check_epochs(finished: int, own: int, given: int, place: object) -> str | None:

@@ -99,7 +99,10 @@ def _of_slurm(folder: Path) -> list[Path]:
 def _checked_state(cfg: DictConfig, run: Run, path: Path, place: str) -> dict[str, Any]:
     checkpoint = read_checkpoint(path, run.task)
     if "optimizer_states" not in checkpoint:
-        raise UserError(f"resume={place}: {path.name} holds weights only; resume from checkpoints/last.ckpt")
+        raise UserError(
+            f"resume={place}: {path.name} holds weights only; resume from checkpoints/last.ckpt, "
+            "which save.keep=all keeps"
+        )
     state = checkpoint.get("callbacks", {}).get(STATE)
     if state is None:
         raise UserError(f"resume={place}: {path.name} has no random states, so an earlier version wrote it; train anew")

@@ -110,9 +110,13 @@ def _task(cfg: DictConfig) -> Task:
 
 
 def _try_optimizer(cfg: DictConfig) -> None:
-    """Build the optimizer for a single number, which tells whether it accepts its options."""
+    """Build the optimizer for a single number and take a step, which tells whether it accepts its options."""
+    number = torch.nn.Parameter(torch.zeros(1))
+    number.grad = torch.ones(1)
     try:
-        made = _optimizer(cfg)([torch.nn.Parameter(torch.zeros(1))])
+        made = _optimizer(cfg)([number])
+        if isinstance(made, torch.optim.Optimizer):
+            made.step(lambda: 0.0)  # some ask for the loss
     except (TypeError, ValueError, RuntimeError) as error:
         raise UserError(f"optimizer: {first_line(error)}; check the options that begin with optimizer.") from error
     if not isinstance(made, torch.optim.Optimizer):

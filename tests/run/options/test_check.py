@@ -117,6 +117,10 @@ def test_what_was_probably_meant(overrides: str, line: str) -> None:
         (["+trainer.precision=17"], "trainer.precision must be one of 64, 32, 16"),
         (["trainer.devices=0"], "trainer: `Trainer(devices=0)` value is not a valid input using cpu accelerator."),
         (["+optimizer.betas=[0.9,2]"], "optimizer: Invalid beta parameter at index 1: 2"),
+        (
+            ["optimizer._target_=torch.optim.SparseAdam", "~optimizer.fused", "~optimizer.weight_decay"],
+            "optimizer: SparseAdam does not support dense gradients",
+        ),
         (["task.labels=5"], "task.labels must be a list, each a text, got 5"),
         (["+task.metrics.accuracy.foo=1"], "task.metrics: "),
         (["hydra.mode=abc"], "hydra.mode: Invalid value 'abc', expected one of [RUN, MULTIRUN]"),
