@@ -434,7 +434,7 @@ def test_weights_alone_cannot_be_resumed(trained: Any, compose: Compose) -> None
 
 
 def test_resume_with_another_model(trained: Any, compose: Compose) -> None:
-    with pytest.raises(UserError, match="choose the same model"):
+    with pytest.raises(UserError, match=r"model\.layers=3 contradicts resume="):
         train(compose("train", "model.layers=3", f"resume={trained.folder}"))
 
 
