@@ -27,7 +27,7 @@ audit:
 fuzz: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python scripts/fuzz.py
 
-faults: $(VENV)/.demo
+faults: $(VENV)/.dev
 	$(BIN)/python scripts/faults
 
 lint: $(VENV)/.dev lint-js

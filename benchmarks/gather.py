@@ -67,7 +67,7 @@ def main() -> None:
         size = sum(len(path.read_bytes()) for path in runs.rglob("*") if path.is_file())
         reading = time.perf_counter() - started
         started = time.perf_counter()
-        gather([runs], Path(place) / "report")
+        gather([runs], Path(place) / "report", title="Mean ± std over seeds")
         seconds = time.perf_counter() - started
         page = (Path(place) / "report" / "report.html").stat().st_size
     print("runs | MB | gathered in | time / reading every byte | report")

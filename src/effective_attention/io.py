@@ -192,17 +192,23 @@ def _load_arrays(path: Path) -> dict[str, NDArray[Any]]:
 
 def fingerprint(model: nn.Module, arrays: Iterable[NDArray[Any]]) -> str:
     """Digest every weight and every number: the same in every process and on every machine."""
-    import numpy as np
     import torch
 
     digest = hashlib.blake2b(digest_size=16)
     for name, tensor in model.state_dict().items():
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
+    add_arrays(digest, arrays)
+    return digest.hexdigest()
+
+
+def add_arrays(digest: hashlib.blake2b, arrays: Iterable[NDArray[Any]]) -> None:
+    """Add every number of some arrays to a digest, with their types and shapes."""
+    import numpy as np
+
     for array in arrays:
         digest.update(f"{array.dtype} {array.shape}".encode())
         digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()
 
 
 class PartStore:

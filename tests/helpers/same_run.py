@@ -14,14 +14,20 @@ def scores(metrics: dict[str, Any]) -> dict[str, Any]:
 
 def same_run(one: Path, other: Path) -> None:
     """Check that two run directories hold the same checkpoints and the same log."""
-    for name in ("last.ckpt", "best.ckpt"):
-        pair = [torch.load(folder / "checkpoints" / name, weights_only=True) for folder in (one, other)]
-        here, there = (_learnt(checkpoint) for checkpoint in pair)
-        assert here.keys() == there.keys()
-        different = [key for key, value in here.items() if not _equal(value, there[key])]
-        assert different == [], f"{name}: {different}"
-    here, there = (_logged(folder) for folder in (one, other))
-    assert here == there
+    assert differences(one, other) == []
+
+
+def differences(one: Path, other: Path) -> list[str]:
+    """Name what differs between the checkpoints and the logs of two run directories."""
+    found = [f"{name}:{key}" for name in ("last.ckpt", "best.ckpt") for key in _checkpoints(one, other, name)]
+    return found + ["csv/metrics.csv"] * (_logged(one) != _logged(other))
+
+
+def _checkpoints(one: Path, other: Path, name: str) -> list[str]:
+    pair = [torch.load(folder / "checkpoints" / name, weights_only=True) for folder in (one, other)]
+    here, there = (_learnt(checkpoint) for checkpoint in pair)
+    both = here.keys() & there.keys()
+    return sorted((here.keys() ^ there.keys()) | {key for key in both if not _equal(here[key], there[key])})
 
 
 def _learnt(checkpoint: dict[str, Any]) -> dict[str, Any]:

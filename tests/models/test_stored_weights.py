@@ -3,15 +3,15 @@
 import pytest
 import torch
 
-from effective_attention.models.stored_weights import check_weights
+from effective_attention.models.stored_weights import check_tensors
 
 
 def test_plain_weights_pass() -> None:
     shared = torch.zeros(4, 2)
-    check_weights({"a": torch.zeros(3), "b": torch.nn.Parameter(torch.zeros(2, 2)), "c": shared, "d": shared})
-    check_weights({"one of several in one memory": torch.zeros(100)[10:20], "turned": torch.zeros(4, 2).T})
-    check_weights({"empty": torch.zeros(0), "half": torch.zeros(2, dtype=torch.bfloat16), "mask": torch.ones(2).bool()})
-    check_weights({})
+    check_tensors({"a": torch.zeros(3), "b": torch.nn.Parameter(torch.zeros(2, 2)), "c": shared, "d": shared})
+    check_tensors({"one of several in one memory": torch.zeros(100)[10:20], "turned": torch.zeros(4, 2).T})
+    check_tensors({"empty": torch.zeros(0), "half": torch.zeros(2, dtype=torch.bfloat16), "mask": torch.ones(2).bool()})
+    check_tensors({})
 
 
 @pytest.mark.parametrize(
@@ -27,10 +27,10 @@ def test_plain_weights_pass() -> None:
 )
 def test_others_are_refused(name: object, tensor: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        check_weights({name: tensor})
+        check_tensors({name: tensor})
 
 
 def test_a_memory_is_not_shared_by_thousands() -> None:
     one = torch.zeros(1000)
     with pytest.raises(ValueError, match="claim more memory than they have"):
-        check_weights({str(number): one for number in range(10)})
+        check_tensors({str(number): one for number in range(10)})

@@ -200,6 +200,12 @@ def test_a_refused_command_does_not_rename_the_setting_of_a_run(tmp_path: Path) 
     assert [setting for setting, _ in read_runs(tmp_path)] == ["a=1", "a=2"]
 
 
+def test_a_spoilt_record_of_options_counts_as_none(tmp_path: Path) -> None:
+    write_run(tmp_path, "0", ["task=mrpc"], metrics("mrpc", 0.7))
+    write_text(tmp_path / "0" / "config.yaml", "# options: nonsense\n")
+    assert read_runs(tmp_path) == [("", metrics("mrpc", 0.7))]
+
+
 def test_a_file_without_the_run_is_named(tmp_path: Path) -> None:
     write_json(tmp_path / "metrics.json", {"run/task": 5})
     with pytest.raises(UserError, match=r"metrics\.json holds no results"):

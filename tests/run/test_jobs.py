@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from effective_attention.errors import UserError
-from effective_attention.run.jobs import FAILED, folder_name, recorded
+from effective_attention.run.jobs import FAILED, folder_name, keep_sweep_going
 
 
 def fail(error: Exception) -> float:
@@ -15,12 +15,12 @@ def fail(error: Exception) -> float:
 
 def test_a_job_that_works_leaves_nothing_but_its_result(tmp_path: Path) -> None:
     (tmp_path / FAILED).write_text("the last time")
-    assert recorded(lambda: 0.5, tmp_path) == 0.5
+    assert keep_sweep_going(lambda: 0.5, tmp_path) == 0.5
     assert list(tmp_path.iterdir()) == []
 
 
 def test_bad_input_is_written_down_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    result = recorded(lambda: fail(UserError("seed must be a number")), tmp_path)
+    result = keep_sweep_going(lambda: fail(UserError("seed must be a number")), tmp_path)
     assert result is not None
     assert math.isnan(result)
     assert (tmp_path / FAILED).read_text() == "seed must be a number\n"
@@ -28,7 +28,7 @@ def test_bad_input_is_written_down_in_one_line(tmp_path: Path, capsys: pytest.Ca
 
 
 def test_our_bug_is_written_down_with_its_traceback(tmp_path: Path) -> None:
-    recorded(lambda: fail(TypeError("no\nsuch thing")), tmp_path)
+    keep_sweep_going(lambda: fail(TypeError("no\nsuch thing")), tmp_path)
     first, *rest = (tmp_path / FAILED).read_text().splitlines()
     assert first == "TypeError: no"
     assert rest[0].startswith("Traceback")
@@ -36,7 +36,7 @@ def test_our_bug_is_written_down_with_its_traceback(tmp_path: Path) -> None:
 
 def test_an_interrupt_ends_the_sweep(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        recorded(lambda: fail(KeyboardInterrupt()), tmp_path)  # type: ignore[arg-type]
+        keep_sweep_going(lambda: fail(KeyboardInterrupt()), tmp_path)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("overrides", ["a=" + "x" * 300, "checkpoint=../../etc/x", "text=a b\nc", "a=\0", "a=*?<>|:"])

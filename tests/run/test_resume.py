@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
 from effective_attention.errors import UserError
+from effective_attention.run.options.texts import quoted
 from effective_attention.run.resume import check_epochs, check_same_run, given_options, run_folder, with_run_options
 
 
@@ -72,6 +74,14 @@ def test_flags_may_stand_before_or_behind(finished: Path, flags: list[str]) -> N
         after = with_run_options(words)
         at = after.index(f"resume={finished}")
         assert after[at + 1 : at + 8] == with_run_options([f"resume={finished}"])[1:]
+
+
+def test_a_folder_with_odd_letters_comes_back_as_it_is(tmp_path: Path) -> None:
+    folder = tmp_path / "it's, a\\run=1"
+    folder.mkdir()
+    (folder / "config.yaml").write_text("# options: []\n")
+    words = with_run_options([quoted(f"resume={folder}")])
+    assert [override.value() for override in OverridesParser.create().parse_overrides(words)] == [str(folder)] * 2
 
 
 def test_a_sweep_over_resume_is_refused() -> None:

@@ -86,8 +86,12 @@ class LengthBucketSampler(Sampler[list[int]]):
 
     def __len__(self) -> int:
         rank, world = rank_and_world()
-        count = -(-len(self.lengths) // self.batch_size)
-        return -(-count // world) if self.shuffle else len(range(rank, count, world))
+        return -(-self.total // world) if self.shuffle else len(range(rank, self.total, world))
+
+    @property
+    def total(self) -> int:
+        """Return how many batches all processes have together."""
+        return -(-len(self.lengths) // self.batch_size)
 
     def _batches(self) -> list[list[int]]:
         if not self.shuffle:

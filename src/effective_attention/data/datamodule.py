@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-import numpy as np
 from pytorch_lightning import LightningDataModule
 from torch.utils.data import DataLoader
 from transformers import PreTrainedTokenizerBase as Tokenizer
@@ -17,6 +16,7 @@ from effective_attention.data.encoding import default_cache_dir, encode
 from effective_attention.data.examples import Examples
 from effective_attention.data.tasks import Task
 from effective_attention.errors import UserError
+from effective_attention.io import add_arrays
 from effective_attention.processes import rank_and_world
 
 
@@ -107,9 +107,7 @@ class TextDataModule(LightningDataModule):
         digest = hashlib.blake2b(digest_size=16)
         for name in ("train", self.eval_split):
             split = self.split(name)
-            for array in (split.encoded.input_ids, split.encoded.token_type_ids, split.encoded.offsets):
-                digest.update(f"{array.dtype} {array.shape}".encode())
-                digest.update(np.ascontiguousarray(array).data)
+            add_arrays(digest, [split.encoded.input_ids, split.encoded.token_type_ids, split.encoded.offsets])
             digest.update(repr(split.examples.labels).encode())
         return digest.hexdigest()
 
@@ -134,8 +132,8 @@ class TextDataModule(LightningDataModule):
 
     def _loader(self, name: str, *, shuffle: bool) -> DataLoader[Batch]:
         split = self.split(name)
-        self._check_enough_for_all(split)
         sampler = LengthBucketSampler(split.encoded.lengths, self.batch_size, shuffle=shuffle, seed=self.seed)
+        _check_enough_for_all(name, sampler.total)
         return DataLoader(
             split,  # type: ignore[arg-type]
             batch_sampler=sampler,
@@ -144,19 +142,19 @@ class TextDataModule(LightningDataModule):
             persistent_workers=self.num_workers > 0,
         )
 
-    def _check_enough_for_all(self, split: EncodedSplit) -> None:
-        batches = -(-len(split) // self.batch_size)
-        world = rank_and_world()[1]
-        if batches < world:
-            raise UserError(
-                f"the {split.name} split has {batches} batches for {world} processes; choose a smaller "
-                "data.batch_size, or fewer trainer.devices"
-            )
-
     def collate(self, split: EncodedSplit, indices: Sequence[int], *, padding: Padding | None = None) -> Batch:
         """Make a batch of some examples; see ``batches.collate``."""
         width = self.max_length if (padding or self.padding) == "max_length" else None
         return collate(split, indices, self.tokenizer, width=width, scores=self.task.is_regression)
+
+
+def _check_enough_for_all(split: str, batches: int) -> None:
+    world = rank_and_world()[1]
+    if batches < world:
+        raise UserError(
+            f"the {split} split has {batches} batches for {world} processes; choose a smaller "
+            "data.batch_size, or fewer trainer.devices"
+        )
 
 
 def _check_options(batch_size: int, max_length: int, padding: str, max_positions: int | None) -> None:

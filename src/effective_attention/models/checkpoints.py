@@ -19,7 +19,7 @@ from effective_attention.io import whole_file
 from effective_attention.models.architectures import check_fit, empty_model, stored_config
 from effective_attention.models.classifier import CHECKPOINT_KEY, SequenceClassifier
 from effective_attention.models.encoders import PretrainedEncoder, RandomEncoder, encoder_from_dict
-from effective_attention.models.stored_weights import check_weights
+from effective_attention.models.stored_weights import check_tensors
 
 log = logging.getLogger(__name__)
 _PREFIX = "model."  # of the weights: the classifier's attribute
@@ -66,7 +66,7 @@ def read_checkpoint(path: Path, task: Task) -> dict[str, Any]:
         hint = f"add task={trained_on}" if known else "choose another one"
         raise UserError(f"checkpoint {path} was trained on {shorten(trained_on)}, not on {task.name}; {hint}")
     try:
-        check_weights(checkpoint["state_dict"])
+        check_tensors(checkpoint["state_dict"])
         _check_origin(checkpoint[CHECKPOINT_KEY], _weights(checkpoint), task)
     except ValueError as error:
         raise UserError(f"checkpoint {path} cannot be used: {error}") from error

@@ -13,7 +13,7 @@ _LONGEST_NAME = 500
 _SHARED = 4  # so many names may share one memory: an encoder-decoder ties three embeddings
 
 
-def check_weights(state: Any) -> None:
+def check_tensors(state: Any) -> None:
     """Refuse weights that are not dense tensors of numbers, or larger than the memory that they share.
 
     A tensor with stride 0 claims any size from four bytes, and thousands of tensors may lie in the same memory; a copy

@@ -42,10 +42,10 @@ def find_runs(*folders: Path) -> list[Path]:
             if "metrics.json" in files:
                 found.setdefault(Path(place).resolve(), Path(place))
                 below.clear()
-    return sorted(found.values(), key=_job_order)
+    return sorted(found.values(), key=job_order)
 
 
-def _job_order(path: Path) -> tuple[Any, ...]:
+def job_order(path: Path) -> tuple[Any, ...]:
     """Order names as people do: ``2`` and ``2_task=rte`` before ``10``, numbers before words."""
     found = [(part, re.match(r"\d+", part)) for part in path.parts]
     return tuple((number is None, int(number[0]) if number else 0, part) for part, number in found)
@@ -70,7 +70,10 @@ def recorded_options(folder: Path) -> list[str] | None:
     """
     path = folder / "config.yaml"
     first = path.read_text(encoding="utf-8").partition("\n")[0] if path.is_file() else ""
-    return json.loads(first.removeprefix(OPTIONS_RECORD)) if first.startswith(OPTIONS_RECORD) else None
+    try:
+        return json.loads(first.removeprefix(OPTIONS_RECORD)) if first.startswith(OPTIONS_RECORD) else None
+    except ValueError:  # somebody has written into the file
+        return None
 
 
 def read_facts(folder: Path) -> dict[str, Any]:

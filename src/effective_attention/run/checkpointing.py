@@ -18,7 +18,6 @@ from pytorch_lightning.callbacks import Checkpoint, ModelCheckpoint
 from pytorch_lightning.trainer.states import TrainerFn
 from pytorch_lightning.utilities import rank_zero_only
 
-from effective_attention.analyses.common.options import is_whole_number
 from effective_attention.errors import UserError
 from effective_attention.finite import NotFiniteError
 from effective_attention.processes import gather, rank_and_world
@@ -73,10 +72,6 @@ class LastCheckpoint(Checkpoint):
         every_minutes: float | None = None,
         facts: Mapping[str, Any] | None = None,
     ) -> None:
-        if every_steps is not None and not is_whole_number(every_steps):
-            raise UserError(f"save.every_steps must be a whole number, at least 1, or null, got {every_steps!r}")
-        if every_minutes is not None and (not isinstance(every_minutes, int | float) or not every_minutes > 0):
-            raise UserError(f"save.every_minutes must be a number above 0, or null, got {every_minutes!r}")
         self.path = path
         self.signals = signals
         self.every_steps = every_steps

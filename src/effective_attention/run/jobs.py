@@ -40,12 +40,12 @@ def run_job(name: Literal["train", "evaluate"], cfg: DictConfig) -> float | None
         return None if metric is None else float(metrics[f"test/{cfg.attention.kinds[0]}/{metric}"])
 
     if HydraConfig.get().mode == RunMode.MULTIRUN:
-        return recorded(work, Path(HydraConfig.get().runtime.output_dir))
+        return keep_sweep_going(work, Path(HydraConfig.get().runtime.output_dir))
     with one_line_errors():
         return work()
 
 
-def recorded(work: Callable[[], float | None], folder: Path) -> float | None:
+def keep_sweep_going(work: Callable[[], float | None], folder: Path) -> float | None:
     """Do a job of a sweep; if it fails, write ``failed.txt`` into its folder, say so, and return NaN."""
     try:
         (folder / FAILED).unlink(missing_ok=True)

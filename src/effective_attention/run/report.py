@@ -35,16 +35,22 @@ def main(arguments: Sequence[str]) -> None:
         raise UserError(f"{missing[0]}: no such folder; name folders with run directories in or below them")
     if options.to is None and len(options.folders) > 1:
         raise UserError("several folders, and none to write to; add --to <folder>")
-    gather(options.folders, options.to or options.folders[0])
+    first = options.folders[0]
+    if not gather(options.folders, options.to or first, title="Mean ± std over seeds"):
+        raise UserError(f"{first}: no finished run in or below it; a finished run is a folder with metrics.json")
 
 
-def gather(folders: Sequence[Path], to: Path) -> None:
-    """Write summary and report over the runs below the folders into ``to``, and print the table."""
+def gather(folders: Sequence[Path], to: Path, *, title: str) -> bool:
+    """Write summary and report over the runs below the folders into ``to``, and print the table.
+
+    Returns:
+        Whether there was a finished run; without one, nothing is written.
+    """
     rows = write_summary(*folders, to=to)
-    if not rows:
-        raise UserError(f"{folders[0]}: no finished run in or below it; a finished run is a folder with metrics.json")
-    report_on(*folders, to=to)
-    print_rows(rows, title=f"Mean ± std over seeds ({to / 'summary.md'})")
+    if rows:
+        report_on(*folders, to=to)
+        print_rows(rows, title=f"{title} ({to / 'summary.md'})")
+    return bool(rows)
 
 
 def command() -> None:

@@ -1,7 +1,7 @@
 """``resume=<run>`` is the same run: its own options, those of the command line only where they change no result.
 
 A run writes down the options it was given, in a comment at the top of its ``config.yaml`` and in its checkpoints. To
-resume it is to give them again: they are put in front of those on the command line, before Hydra sees either. What is
+resume it is to give them again: they are put beside ``resume=`` on the command line, before Hydra sees it. What is
 composed then is compared with the run's config, and a difference is refused.
 
 Imports nothing heavy: every command goes through here before Hydra.
@@ -18,6 +18,8 @@ from typing import Any
 
 from effective_attention.errors import UserError
 from effective_attention.reports.runs import OPTIONS_RECORD, recorded_options
+from effective_attention.run.options.texts import quote, unquoted
+from effective_attention.run.options.words import typed
 
 _FREE = re.compile(
     r"(run_dir|resume|recipe|logger|tagger|analysis|attention|reading|drift|save)(\..*)?"
@@ -27,8 +29,10 @@ _FREE = re.compile(
 )
 """Options that change nothing of what is learnt."""
 _COULD_RUN_CODE = re.compile(
-    r"^[-~]|^\+*hydra|_target_|(?<!\\)\$\{|^\+*analysis\b.*\w:\w"
-)  # the last: a method by its module
+    r"^[-~]|^\+*hydra|_target_"
+    r"|(?<!\\)\$\{"  # an interpolation, not a text with that in it
+    r"|^\+*analysis\b.*\w:\w"  # a method by its module
+)
 
 
 # --- the options of a run, written down and given again ---
@@ -57,7 +61,7 @@ def with_run_options(arguments: list[str]) -> list[str]:
     Results go to the run's own folder, unless ``hydra.run.dir`` says otherwise.
     """
     at = next((number for number, argument in enumerate(arguments) if _name(argument) == "resume"), None)
-    place = "" if at is None else _value(arguments[at])
+    place = "" if at is None else unquoted(arguments[at].partition("=")[2])
     if at is None or place in ("null", ""):
         return arguments
     if {"-m", "--multirun"} & set(arguments):
@@ -67,7 +71,8 @@ def with_run_options(arguments: list[str]) -> list[str]:
     kept = [option for option in options if not _is_replaced(option, options, typed)]
     folder = run_folder(Path(place))
     if folder is not None and "hydra.run.dir" not in typed:
-        kept.append(f"hydra.run.dir={_quoted(str(folder))}")
+        plain = re.fullmatch(r"[\w./-]*", str(folder))
+        kept.append(f"hydra.run.dir={folder if plain else quote(str(folder))}")
     return [*arguments[: at + 1], *kept, *arguments[at + 1 :]]
 
 
@@ -103,12 +108,10 @@ def _checked(options: Any) -> list[str]:
     Who did use such an option is told, by its name, that it differs, and gives it again.
     """
     texts = [option for option in options if isinstance(option, str)] if isinstance(options, list) else []
-    for option in texts:
-        if _COULD_RUN_CODE.search(option):
-            print(
-                f"warning: resume: {option!r} is not taken over, as it could name code; give it again", file=sys.stderr
-            )
-    return [option for option in texts if "=" in option and not _COULD_RUN_CODE.search(option)]
+    unsafe = [option for option in texts if _COULD_RUN_CODE.search(option)]
+    for option in unsafe:
+        print(f"warning: resume: {option!r} is not taken over, as it could name code; give it again", file=sys.stderr)
+    return [option for option in texts if "=" in option and option not in unsafe]
 
 
 def _is_replaced(option: str, options: list[str], typed: Mapping[str, str]) -> bool:
@@ -121,14 +124,6 @@ def _is_replaced(option: str, options: list[str], typed: Mapping[str, str]) -> b
 
 def _name(argument: str) -> str:
     return argument.partition("=")[0].lstrip("+~")
-
-
-def _value(argument: str) -> str:
-    return re.sub(r"""^(['"])(.*)\1$""", r"\2", argument.partition("=")[2])
-
-
-def _quoted(value: str) -> str:
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'" if re.search(r"[^\w./-]", value) else value
 
 
 # --- what must not change ---
@@ -148,20 +143,11 @@ def check_same_run(own: Mapping[str, Any], given: Mapping[str, Any], place: obje
     ]
     if different:
         name = different[0]
-        own_value = _shown(before.get(name))
+        own_value = typed(before.get(name))
         raise UserError(
-            f"{name}={_shown(here.get(name))} contradicts resume={place}, a run with {name}={own_value}; "
+            f"{name}={typed(here.get(name))} contradicts resume={place}, a run with {name}={own_value}; "
             f"write {name}={own_value}, or nothing: a run that is resumed has its own options, but those that name code"
         )
-
-
-def _shown(value: Any) -> str:
-    """Write a value as it is typed.
-
-    >>> _shown(None), _shown(True), _shown(8)
-    ('null', 'true', '8')
-    """
-    return str(value).lower() if isinstance(value, bool) else "null" if value is None else str(value)
 
 
 def check_epochs(finished: int, own: int, given: int, place: object) -> str | None:

@@ -18,9 +18,10 @@ from hydra.experimental.callback import Callback
 from hydra.types import RunMode
 from omegaconf import DictConfig, open_dict
 
-from effective_attention.reports.report import report_on
-from effective_attention.reports.sweep import print_rows, write_summary
+from effective_attention.reports.runs import job_order
+from effective_attention.reports.sweep import write_summary
 from effective_attention.run.jobs import FAILED
+from effective_attention.run.report import gather
 
 _SOME_FAILED = 1
 
@@ -49,11 +50,7 @@ class Sweep(Callback):
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         """Report on what finished; end the program with an error code where a job did not."""
         folder = Path(config.hydra.sweep.dir)
-        report_on(folder, to=folder)
-        rows = write_summary(folder, to=folder)
-        if rows:
-            print_rows(rows, title=f"Sweep, mean ± std over seeds ({folder / 'summary.md'})")
-        else:
+        if not gather([folder], folder, title="Sweep, mean ± std over seeds"):
             print(f"no finished run in {folder}: no summary")
         failures = failed_jobs(folder, since=self._started)
         if failures:
@@ -71,7 +68,7 @@ def _jobs(folder: Path, since: float) -> list[Path]:
     """List the folders of jobs in which something was written; an earlier sweep may have left others beside them."""
     found = [path for path in folder.iterdir() if path.is_dir() and re.match(r"\d", path.name)]
     fresh = [path for path in found if path.stat().st_mtime >= since - 1]  # clocks of disks are coarse
-    return sorted(fresh, key=lambda path: int(re.match(r"\d+", path.name)[0]))  # type: ignore[index]
+    return sorted(fresh, key=job_order)
 
 
 def failed_jobs(folder: Path, *, since: float = 0.0) -> dict[str, str]:

@@ -25,20 +25,21 @@ def quoted(argument: str, *, sweep: bool = False) -> str:
     """
     option, equals, value = argument.partition("=")
     if option in PLACES and _is_odd_place(value):
-        return f"{option}={_quote(value)}"
+        return f"{option}={quote(value)}"
     if option.lstrip("+") not in TEXTS or not equals or value == "null":
         return argument
     if sweep and _SWEEP.fullmatch(value):
-        texts = [_inside(found[0]) for found in _QUOTED.finditer(value)]
+        texts = [unquoted(found[0]) for found in _QUOTED.finditer(value)]
     else:
-        texts = [_inside(value) if _QUOTED.fullmatch(value) else value]
-    return f"{option}={','.join(map(_quote, texts))}"
+        texts = [unquoted(value)]
+    return f"{option}={','.join(map(quote, texts))}"
 
 
 def _is_odd_place(value: str) -> bool:
     """Tell whether a path is there that Hydra's grammar would not read: a sweep's folders are called ``0_seed=1``."""
-    beginning = value.partition("${")[0]
-    return bool(re.search(r"[=,:()\[\]{}\s]", value)) and beginning == value and os.path.exists(value)  # noqa: PTH110 (False for a name that is too long)
+    if "${" in value or not re.search(r"[=,:()\[\]{}\s]", value):
+        return False
+    return os.path.exists(value)  # noqa: PTH110 (False, not an error, for a name that is too long)
 
 
 def escaped(text: str) -> str:
@@ -52,11 +53,12 @@ def escaped(text: str) -> str:
     return re.sub(r"(\\*)\$\{", lambda found: found[1] * 2 + r"\${", text)
 
 
-def _inside(quoted_text: str) -> str:
-    """Return what a quoted text of Hydra's grammar stands for."""
-    quote = quoted_text[0]
-    inner = quoted_text[1:-1]
-    inner = re.sub(rf"(\\+){quote}", lambda found: "\\" * (len(found[1]) // 2) + quote, inner)
+def unquoted(value: str) -> str:
+    """Return what a text in the quotes of Hydra's grammar stands for; another is returned as it is."""
+    if not _QUOTED.fullmatch(value):
+        return value
+    mark = value[0]
+    inner = re.sub(rf"(\\+){mark}", lambda found: "\\" * (len(found[1]) // 2) + mark, value[1:-1])
     return _unescaped(re.sub(r"(\\+)\Z", lambda found: "\\" * (len(found[1]) // 2), inner))
 
 
@@ -67,7 +69,8 @@ def _unescaped(text: str) -> str:
     return re.sub(r"(?<!\\)((?:\\\\)*)\\\$\{", lambda found: found[1][::2] + "${", text)
 
 
-def _quote(text: str) -> str:
+def quote(text: str) -> str:
+    """Write a text so that Hydra's grammar and OmegaConf read it as it is."""
     inner = re.sub(r"(\\*)'", lambda found: found[1] * 2 + r"\'", escaped(text))
     inner = re.sub(r"(\\+)\Z", lambda found: found[1] * 2, inner)
     return f"'{inner}'"

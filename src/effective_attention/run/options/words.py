@@ -57,6 +57,15 @@ def shown(value: Any) -> str:
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]} …"
 
 
+def typed(value: Any) -> str:
+    """Write a value as it is typed behind ``option=``.
+
+    >>> typed("a b"), typed(None), typed(True), typed(8)
+    ('a b', 'null', 'true', '8')
+    """
+    return value if isinstance(value, str) else shown(value)
+
+
 def allowed(annotation: Any, constraints: Sequence[Any] = ()) -> str:
     """Say in words which values a type allows.
 
@@ -120,7 +129,7 @@ def _is_model(kind: Any) -> bool:
 
 
 def _choices(values: Sequence[Any]) -> str:
-    names = [value if isinstance(value, str) else shown(value) for value in values]
+    names = [typed(value) for value in values]
     return names[0] if len(names) == 1 else f"one of {', '.join(names)}"
 
 
