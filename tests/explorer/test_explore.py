@@ -251,6 +251,7 @@ def test_texts_are_told_apart_by_separators_where_there_are_no_segment_ids(bert:
     ("texts", "options", "message"),
     [
         (["  "], {}, "text is empty"),
+        (["a \ud800"], {}, "half a surrogate pair"),
         ([7], {}, r"a text must be a string, or two for a pair, got \(7,\)"),
         ([TEXT], {"beside": ("a", "b", "c")}, "a text must be a string, or two for a pair"),
         ([TEXT], {"beside": ""}, "text is empty"),

@@ -24,3 +24,10 @@ def test_not_found(option: str, tmp_path: Path) -> None:
         find_checkpoint(tmp_path / "nowhere", option)
     with pytest.raises(UserError, match=rf"{option}={tmp_path}: the folder has no checkpoints/last\.ckpt"):
         find_checkpoint(tmp_path, option)
+
+
+def test_home_is_written_as_a_tilde(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell does not expand it behind ``checkpoint=``."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "a.ckpt").touch()
+    assert find_checkpoint("~/a.ckpt", "checkpoint") == tmp_path / "a.ckpt"

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from omegaconf import OmegaConf
 
-from effective_attention.errors import UserError
 from effective_attention.io import write_json, write_text
+from effective_attention.reports.runs import collect_facts
 from effective_attention.reports.sweep import (
     mean_and_std,
     print_rows,
-    read_runs,
     summarise,
     to_csv,
     to_markdown,
+    with_settings,
     write_summary,
 )
 
@@ -164,31 +164,37 @@ def test_read_runs_leaves_out_what_did_not_finish(tmp_path: Path) -> None:
     write_run(tmp_path, "0", ["task=mrpc", "seed=1", "data.max_length=64"], metrics("mrpc", 0.7))
     write_run(tmp_path, "1", ["task=mrpc", "seed=2", "data.max_length=64"], None)
     write_run(tmp_path, "2", ["task=rte", "seed=1"], metrics("rte", 0.5))
-    assert read_runs(tmp_path) == [("data.max_length=64", metrics("mrpc", 0.7)), ("", metrics("rte", 0.5))]
+    assert with_settings(collect_facts(tmp_path)) == [
+        ("data.max_length=64", metrics("mrpc", 0.7)),
+        ("", metrics("rte", 0.5)),
+    ]
 
 
 def test_only_what_was_varied_is_shown(tmp_path: Path) -> None:
     for number, length in enumerate((64, 128)):
         write_run(tmp_path, str(number), ["model=tiny", f"data.max_length={length}", "seed=1"], metrics("mrpc", 0.7))
-    assert [setting for setting, _ in read_runs(tmp_path)] == ["data.max_length=64", "data.max_length=128"]
+    assert [setting for setting, _ in with_settings(collect_facts(tmp_path))] == [
+        "data.max_length=64",
+        "data.max_length=128",
+    ]
 
 
 def test_runs_without_a_record_of_their_options_are_read_too(tmp_path: Path) -> None:
     write_json(tmp_path / "by-hand" / "metrics.json", metrics("mrpc", 0.7))
-    assert read_runs(tmp_path) == [("", metrics("mrpc", 0.7))]
+    assert with_settings(collect_facts(tmp_path)) == [("", metrics("mrpc", 0.7))]
 
 
 def test_runs_from_several_folders_are_counted_once(tmp_path: Path) -> None:
     for place, accuracy in (("a/0", 0.7), ("b/0", 0.8)):
         write_run(tmp_path, place, ["task=mrpc"], metrics("mrpc", accuracy))
-    rows = write_summary(tmp_path / "a", tmp_path / "b", tmp_path, to=tmp_path / "out")
+    rows = write_summary(collect_facts(tmp_path / "a", tmp_path / "b", tmp_path), to=tmp_path / "out")
     assert rows == summarise([("", metrics("mrpc", accuracy)) for accuracy in (0.7, 0.8)])
     assert (tmp_path / "out" / "summary.csv").read_text() == to_csv(rows)
     assert (tmp_path / "out" / "summary.md").read_text() == to_markdown(rows)
 
 
 def test_no_run_no_summary(tmp_path: Path) -> None:
-    assert write_summary(tmp_path, to=tmp_path) == []
+    assert write_summary(collect_facts(tmp_path), to=tmp_path) == []
     assert list(tmp_path.iterdir()) == []
 
 
@@ -197,16 +203,19 @@ def test_a_refused_command_does_not_rename_the_setting_of_a_run(tmp_path: Path) 
     for name in ("a=1", "a=2"):
         write_run(tmp_path, name, ["a=3"], metrics("mrpc", 0.7))
         write_text(tmp_path / name / "config.yaml", f'# options: ["{name}"]\nseed: 0\n')
-    assert [setting for setting, _ in read_runs(tmp_path)] == ["a=1", "a=2"]
+    assert [setting for setting, _ in with_settings(collect_facts(tmp_path))] == ["a=1", "a=2"]
 
 
 def test_a_spoilt_record_of_options_counts_as_none(tmp_path: Path) -> None:
     write_run(tmp_path, "0", ["task=mrpc"], metrics("mrpc", 0.7))
     write_text(tmp_path / "0" / "config.yaml", "# options: nonsense\n")
-    assert read_runs(tmp_path) == [("", metrics("mrpc", 0.7))]
+    assert with_settings(collect_facts(tmp_path)) == [("", metrics("mrpc", 0.7))]
 
 
-def test_a_file_without_the_run_is_named(tmp_path: Path) -> None:
-    write_json(tmp_path / "metrics.json", {"run/task": 5})
-    with pytest.raises(UserError, match=r"metrics\.json holds no results"):
-        read_runs(tmp_path)
+def test_a_run_that_cannot_be_read_is_named_and_the_others_count(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_json(tmp_path / "0" / "metrics.json", {"run/task": 5})
+    write_json(tmp_path / "1" / "metrics.json", metrics("mrpc", 0.7))
+    assert list(collect_facts(tmp_path)) == [tmp_path / "1"]
+    assert f"left out: {tmp_path / '0' / 'metrics.json'} holds no results" in caplog.text

@@ -14,7 +14,7 @@ import pytest
 from effective_attention.errors import UserError
 from effective_attention.io import write_json, write_text
 from effective_attention.reports.report import report_on
-from effective_attention.reports.runs import collect_runs, combine
+from effective_attention.reports.runs import collect_facts, collect_runs, combine
 from effective_attention.run.report import main
 
 Make = Callable[..., dict[str, Any]]
@@ -33,7 +33,7 @@ def test_runs_are_read_in_the_order_of_their_jobs(makers: tuple[Make, Make], tmp
     for job, task in (("10", "stsb"), ("2", "mrpc"), ("deep/1", "rte")):
         write_run(tmp_path / job, facts(task), {"timing": tables(task)["timing"]})
     (tmp_path / "3").mkdir()  # did not finish
-    runs = collect_runs(tmp_path)
+    runs = collect_runs(collect_facts(tmp_path), to=tmp_path)
     assert [(run.name, run.facts["run/task"]) for run in runs] == [("2", "mrpc"), ("10", "stsb"), ("deep/1", "rte")]
     import pandas as pd
 
@@ -42,11 +42,16 @@ def test_runs_are_read_in_the_order_of_their_jobs(makers: tuple[Make, Make], tmp
 
 
 @pytest.mark.parametrize("name", ["metrics.json", "tables/timing.parquet"])
-def test_a_broken_file_is_named(name: str, makers: tuple[Make, Make], tmp_path: Path) -> None:
-    write_run(tmp_path / "0", makers[1](), {"timing": makers[0]()["timing"]})
+def test_a_broken_run_is_named_and_the_others_are_reported(
+    name: str, makers: tuple[Make, Make], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for job in ("0", "1"):
+        write_run(tmp_path / job, makers[1](), {"timing": makers[0]()["timing"]})
     write_text(tmp_path / "0" / name, "{ broken")
-    with pytest.raises(UserError, match=f"{re.escape(str(tmp_path / '0' / name))} is no .* run this job again"):
-        collect_runs(tmp_path)
+    runs = collect_runs(collect_facts(tmp_path), to=tmp_path)
+    assert [run.name for run in runs] == ["1"]
+    (line,) = caplog.messages
+    assert re.match(f"left out.*: {re.escape(str(tmp_path / '0' / name))} is no .* run this job again", line)
 
 
 def test_a_sweep_ends_with_a_report_over_its_tasks(
@@ -55,7 +60,7 @@ def test_a_sweep_ends_with_a_report_over_its_tasks(
     tables, facts = makers
     for index, task in enumerate(TASKS):
         write_run(tmp_path / str(index), facts(task), {"timing": tables(task)["timing"]})
-    report_on(tmp_path, to=tmp_path)
+    report_on(collect_facts(tmp_path), to=tmp_path)
     html = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert all(f">{ratio}</td>" in html for ratio in ("2.00", "1.93", "2.03"))  # the paper's, for the three tasks
     assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["timing.png", "timing.svg"]
@@ -64,7 +69,7 @@ def test_a_sweep_ends_with_a_report_over_its_tasks(
 
 def test_a_sweep_without_tables_has_no_report(makers: tuple[Make, Make], tmp_path: Path) -> None:
     write_run(tmp_path / "0", makers[1](), {})
-    report_on(tmp_path, to=tmp_path)
+    report_on(collect_facts(tmp_path), to=tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["0"]
 
 
@@ -86,11 +91,23 @@ def test_runs_from_several_folders_in_one_report(makers: tuple[Make, Make], tmp_
     assert (tmp_path / "out" / "summary.csv").is_file()
 
 
-@pytest.mark.parametrize("folder", ["empty", "no such"])
-def test_a_folder_without_runs_is_one_line(folder: str, tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(UserError, match="no finished run" if folder == "empty" else "no such folder"):
-        main([str(tmp_path / folder)])
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["empty"], "empty: no finished run"),
+        (["no such"], "no such: no such folder"),
+        (["file"], "file: is a file; name folders"),
+        (["empty", "--to", "file"], "--to file: is a file; name a folder"),
+    ],
+)
+def test_a_wrong_folder_is_one_line(
+    arguments: list[str], line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("empty").mkdir()
+    Path("file").write_text("")
+    with pytest.raises(UserError, match=f"^{line}"):
+        main(arguments)
 
 
 def test_the_callback_costs_no_start_up_time() -> None:

@@ -124,6 +124,12 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     assert names(tmp_path) <= {"tokens"}, "not even the folder of the run"
 
 
+def test_a_refused_run_leaves_none_of_its_folders(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run("train", "hydra.run.dir=runs/mrpc/one", "data.batch_size=0").refused()
+    assert names(tmp_path) == set()
+
+
 @pytest.mark.parametrize("content", [b"", b"nonsense", b"PK\x03\x04nonsense"])
 def test_damaged_checkpoint(content: bytes, run: Run, tmp_path: Path) -> None:
     (tmp_path / "it.ckpt").write_bytes(content)

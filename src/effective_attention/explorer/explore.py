@@ -19,6 +19,7 @@ from transformers import PreTrainedModel
 from effective_attention.analyses.common.analyse import longest_input
 from effective_attention.attention.decomposition import Reading
 from effective_attention.attention.trace import Trace, trace
+from effective_attention.data.examples import is_unicode
 from effective_attention.explorer.page import build_page
 from effective_attention.explorer.sides import Prediction, Side, prediction_of, side_of
 from effective_attention.io import write_text
@@ -162,6 +163,8 @@ def _texts(text: Any, text_pair: Any = None, *more: Any) -> tuple[str, ...]:
         raise ValueError(f"a text must be a string, or two for a pair, got {(*texts, *more)!r}")
     if not texts[0].strip():
         raise ValueError("text is empty; give one with words in it")
+    if not all(map(is_unicode, texts)):
+        raise ValueError("text holds half a surrogate pair, which is no character; leave it out")
     return texts
 
 

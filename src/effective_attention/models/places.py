@@ -13,7 +13,7 @@ def find_checkpoint(place: str | Path, option: str) -> Path:
     Raises:
         UserError: There is none; names the ``option`` it was given with.
     """
-    path = Path(place)
+    path = Path(place).expanduser()
     if path.is_file():
         return path
     places = [folder / name for name in ("last.ckpt", "best.ckpt") for folder in (path / "checkpoints", path)]
@@ -30,7 +30,7 @@ def find_checkpoint(place: str | Path, option: str) -> Path:
 
 def find_results(place: str | Path, option: str) -> Path:
     """Return the folder of a run of ``evaluate.py``; errors name the ``option`` it was given with."""
-    folder = Path(place)
+    folder = Path(place).expanduser()
     if not (folder / "config.yaml").is_file():
         raise UserError(f"{option}={place}: no run directory with a config.yaml; name the one evaluate.py wrote")
     return folder

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from effective_attention.errors import UserError
 from effective_attention.io import write_text
@@ -20,13 +20,17 @@ if TYPE_CHECKING:
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
-def report_on(*folders: Path, to: Path) -> int:
-    """Write ``report.html`` and ``figures/`` into ``to``, over every run below the folders that has tables.
+def report_on(found: Mapping[Path, dict[str, Any]], *, to: Path) -> int:
+    """Write ``report.html`` and ``figures/`` into ``to``, over every run that has tables.
+
+    Args:
+        found: The facts of runs by their folders, from ``collect_facts``.
+        to: Where to write.
 
     Returns:
         How many runs had tables; without any, nothing is written.
     """
-    runs = [run for run in collect_runs(*folders, to=to) if run.tables]
+    runs = [run for run in collect_runs(found, to=to) if run.tables]
     if runs:
         from effective_attention.reports.chapters import all_chapters  # matplotlib: seconds
         from effective_attention.reports.drawing.files import write_figures

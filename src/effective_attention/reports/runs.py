@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
+log = logging.getLogger(__name__)
 _NAMES = ("run/task", "run/model", "run/data")
 OPTIONS_RECORD = "# options: "
 """Begins the first line of a run's ``config.yaml``; what follows are the options it was given, as JSON."""
@@ -51,16 +53,33 @@ def job_order(path: Path) -> tuple[Any, ...]:
     return tuple((number is None, int(number[0]) if number else 0, part) for part, number in found)
 
 
-def collect_runs(*folders: Path, to: Path | None = None) -> list[RunResults]:
-    """Read every finished run in or below the folders; their names are paths from ``to``, or from the first folder."""
-    start = folders[0] if to is None else to
-    return [read_run(path, os.path.relpath(path, start)) for path in find_runs(*folders)]
+def collect_facts(*folders: Path) -> dict[Path, dict[str, Any]]:
+    """Read the facts of every finished run in or below the folders; one that cannot be read is named and left out."""
+    found = {}
+    for path in find_runs(*folders):
+        try:
+            found[path] = read_facts(path)
+        except UserError as error:
+            log.warning("left out: %s", error)
+    return found
 
 
-def read_run(folder: Path, name: str = "") -> RunResults:
-    """Read the run in ``folder``; its tables are those in ``tables/*.parquet``."""
-    paths = sorted((folder / "tables").glob("*.parquet"))
-    return RunResults(read_facts(folder), {path.stem: _read_table(path) for path in paths}, name)
+def collect_runs(found: Mapping[Path, dict[str, Any]], *, to: Path) -> list[RunResults]:
+    """Read the tables of runs that ``collect_facts`` found; their names are paths from ``to``.
+
+    A run with a table that cannot be read is named and left out.
+    """
+    runs = []
+    for path, facts in found.items():
+        try:
+            runs.append(RunResults(facts, _read_tables(path), os.path.relpath(path, to)))
+        except UserError as error:
+            log.warning("left out of the report: %s", error)
+    return runs
+
+
+def _read_tables(folder: Path) -> dict[str, DataFrame]:
+    return {path.stem: _read_table(path) for path in sorted((folder / "tables").glob("*.parquet"))}
 
 
 def recorded_options(folder: Path) -> list[str] | None:

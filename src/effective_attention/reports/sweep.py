@@ -10,14 +10,14 @@ import io
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from effective_attention.io import csv_cell, write_text
-from effective_attention.reports.runs import find_runs, read_facts, recorded_options
+from effective_attention.reports.runs import recorded_options
 
 Metrics = dict[str, Any]
 Row = dict[str, str]
@@ -35,15 +35,14 @@ NOT_SCORES = frozenset((*_COMMON, *_QUARTILES, _DIFFERENCE, *_NOT_SHOWN))
 """What testing measures beside the task's own metrics."""
 
 
-def read_runs(*folders: Path) -> list[tuple[str, Metrics]]:
-    """Read every finished run below the folders: what was varied, apart from task and seed, and its metrics."""
-    found = find_runs(*folders)
+def with_settings(found: Mapping[Path, Metrics]) -> list[tuple[str, Metrics]]:
+    """Put beside the facts of each run what was varied in its options, apart from task and seed."""
     overrides = [_overrides(path) for path in found]
     shared = set.intersection(*map(set, overrides)) if overrides else set()
     runs = []
-    for path, texts in zip(found, overrides, strict=True):
+    for facts, texts in zip(found.values(), overrides, strict=True):
         varied = [text for text in texts if text not in shared and not text.startswith(("seed=", "task="))]
-        runs.append((" ".join(varied), read_facts(path)))
+        runs.append((" ".join(varied), facts))
     return runs
 
 
@@ -59,9 +58,9 @@ def _overrides(run: Path) -> list[str]:
     return [str(text) for text in yaml.load(path.read_text(encoding="utf-8"), loader) or []]
 
 
-def write_summary(*folders: Path, to: Path) -> list[Row]:
-    """Write ``summary.csv`` and ``summary.md`` of the runs below the folders into ``to``; return the rows."""
-    rows = summarise(read_runs(*folders))
+def write_summary(found: Mapping[Path, Metrics], *, to: Path) -> list[Row]:
+    """Write ``summary.csv`` and ``summary.md`` of runs, by folder, into ``to``; return the rows."""
+    rows = summarise(with_settings(found))
     if rows:
         write_text(to / "summary.csv", to_csv(rows))
         write_text(to / "summary.md", to_markdown(rows))

@@ -160,6 +160,8 @@ def _remove_hydra_files(run_dir: Path) -> None:
         return
     for file in [*(run_dir / ".hydra").glob("*.yaml"), run_dir / f"{HydraConfig.get().job.name}.log"]:
         file.unlink(missing_ok=True)
-    for folder in (run_dir / ".hydra", run_dir, run_dir.parent):
-        if folder.is_dir() and not any(folder.iterdir()) and folder.resolve() != Path.cwd():
+    here = Path.cwd()
+    below = [folder for folder in run_dir.parents if here in folder.resolve().parents]
+    for folder in (run_dir / ".hydra", run_dir, run_dir.parent, *below[1:]):  # runs/mrpc, and runs with it
+        if folder.is_dir() and not any(folder.iterdir()) and folder.resolve() != here:
             folder.rmdir()

@@ -42,7 +42,9 @@ def run_job(name: Literal["train", "evaluate"], cfg: DictConfig) -> float | None
     if HydraConfig.get().mode == RunMode.MULTIRUN:
         return keep_sweep_going(work, Path(HydraConfig.get().runtime.output_dir))
     with one_line_errors():
-        return work()
+        result = work()
+        (Path(cfg.run_dir) / FAILED).unlink(missing_ok=True)  # of a sweep's job that is now resumed by itself
+        return result
 
 
 def keep_sweep_going(work: Callable[[], float | None], folder: Path) -> float | None:

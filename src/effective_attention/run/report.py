@@ -13,6 +13,7 @@ from typing import NoReturn
 
 from effective_attention.errors import UserError
 from effective_attention.reports.report import report_on
+from effective_attention.reports.runs import collect_facts
 from effective_attention.reports.sweep import print_rows, write_summary
 from effective_attention.run.cli import one_line_errors
 
@@ -30,9 +31,12 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("folders", nargs="+", type=Path, help="folders with run directories in or below them")
     parser.add_argument("--to", type=Path, help="folder for summary and report; default: the one folder named")
     options = parser.parse_args(arguments)
-    missing = [str(folder) for folder in options.folders if not folder.is_dir()]
-    if missing:
-        raise UserError(f"{missing[0]}: no such folder; name folders with run directories in or below them")
+    for folder in options.folders:
+        if not folder.is_dir():
+            problem = "is a file" if folder.exists() else "no such folder"
+            raise UserError(f"{folder}: {problem}; name folders with run directories in or below them")
+    if options.to is not None and options.to.exists() and not options.to.is_dir():
+        raise UserError(f"--to {options.to}: is a file; name a folder, which is made where there is none")
     if options.to is None and len(options.folders) > 1:
         raise UserError("several folders, and none to write to; add --to <folder>")
     first = options.folders[0]
@@ -46,9 +50,10 @@ def gather(folders: Sequence[Path], to: Path, *, title: str) -> bool:
     Returns:
         Whether there was a finished run; without one, nothing is written.
     """
-    rows = write_summary(*folders, to=to)
+    found = collect_facts(*folders)
+    rows = write_summary(found, to=to)
     if rows:
-        report_on(*folders, to=to)
+        report_on(found, to=to)
         print_rows(rows, title=f"{title} ({to / 'summary.md'})")
     return bool(rows)
 

@@ -66,10 +66,11 @@ def with_run_options(arguments: list[str]) -> list[str]:
         return arguments
     if {"-m", "--multirun"} & set(arguments):
         raise UserError("resume goes on with one run, so it cannot be swept over with -m; resume the runs one by one")
-    options = _options_of(Path(place))
+    path = Path(place).expanduser()
+    options = _options_of(path)
     typed = {_name(argument): argument for argument in arguments}
     kept = [option for option in options if not _is_replaced(option, options, typed)]
-    folder = run_folder(Path(place))
+    folder = run_folder(path)
     if folder is not None and "hydra.run.dir" not in typed:
         plain = re.fullmatch(r"[\w./-]*", str(folder))
         kept.append(f"hydra.run.dir={folder if plain else quote(str(folder))}")

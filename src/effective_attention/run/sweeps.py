@@ -18,7 +18,7 @@ from hydra.experimental.callback import Callback
 from hydra.types import RunMode
 from omegaconf import DictConfig, open_dict
 
-from effective_attention.reports.runs import job_order
+from effective_attention.reports.runs import collect_facts, job_order
 from effective_attention.reports.sweep import write_summary
 from effective_attention.run.jobs import FAILED
 from effective_attention.run.report import gather
@@ -45,7 +45,7 @@ class Sweep(Callback):
     def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: Any) -> None:
         if config.hydra.mode == RunMode.MULTIRUN:
             folder = Path(config.hydra.sweep.dir)
-            write_summary(folder, to=folder)
+            write_summary(collect_facts(folder), to=folder)
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         """Report on what finished; end the program with an error code where a job did not."""

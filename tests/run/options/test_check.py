@@ -114,7 +114,7 @@ def test_what_was_probably_meant(overrides: str, line: str) -> None:
         (["model.revision=123"], "model.revision must be a text, or null, got 123; a text of that form is written"),
         (["recipe.warmup=5"], "recipe.warmup must be"),  # and not warmup, which takes it over
         (["+trainer.logger=true"], "trainer.logger must be left out: the command sets it itself, got true"),
-        (["+trainer.precision=17"], "trainer.precision must be one of 64, 32, 16"),
+        (["+trainer.precision=17"], "trainer.precision must be one of 64, 32, 16, transformer-engine, "),
         (["trainer.devices=0"], "trainer: `Trainer(devices=0)` value is not a valid input using cpu accelerator."),
         (["+optimizer.betas=[0.9,2]"], "optimizer: Invalid beta parameter at index 1: 2"),
         (

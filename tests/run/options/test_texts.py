@@ -34,6 +34,12 @@ def test_every_text_means_itself(text: str) -> None:
     assert read(quoted(f"text='{inside}'")) == inside
 
 
+def test_home_may_be_a_tilde(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/anna")
+    assert quoted("checkpoint=~/runs/a") == "checkpoint=/home/anna/runs/a"
+    assert quoted("task=~/runs/a") == "task=~/runs/a"
+
+
 @given(texts)
 @example("${x}")
 @example("\\\\${x}")

@@ -24,6 +24,9 @@ def quoted(argument: str, *, sweep: bool = False) -> str:
     ("text='Well, <done>.'", 'task=mrpc', "text='a'", "text='\\${x}'")
     """
     option, equals, value = argument.partition("=")
+    if option in PLACES and value.startswith("~"):  # which no shell expands there, and Hydra cannot read
+        value = os.path.expanduser(value)  # noqa: PTH111 (a user who does not exist is no error)
+        argument = f"{option}={value}"
     if option in PLACES and _is_odd_place(value):
         return f"{option}={quote(value)}"
     if option.lstrip("+") not in TEXTS or not equals or value == "null":

@@ -113,7 +113,11 @@ def _flat(metadata: Iterable[Any]) -> list[Any]:
 def _either(kinds: Sequence[Any]) -> str:
     """Join alternatives, ``null`` last; classes of a library, which no config can write, are left out."""
     written = [kind for kind in kinds if not _is_foreign(kind)] or list(kinds)
-    parts = list(dict.fromkeys(allowed(kind) for kind in written))
+    named = [value for kind in written if get_origin(kind) is Literal for value in get_args(kind)]
+    others = [kind for kind in written if get_origin(kind) is not Literal]
+    parts = list(dict.fromkeys(allowed(kind) for kind in others))
+    if named:
+        parts.insert(0, _choices(list(dict.fromkeys(map(typed, named)))))  # 16 and "16" are typed alike
     parts.sort(key=lambda part: part == "null")
     *first, last = parts
     return f"{', '.join(first)}, or {last}" if first else last
