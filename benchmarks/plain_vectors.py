@@ -9,8 +9,7 @@ from typing import Any
 
 from numba import njit
 
-from effective_attention.kernels.threads import COMPILE
-
+COMPILE: dict[str, Any] = {"nogil": True, "cache": True, "error_model": "numpy"}
 LANES = 8
 FUSED: dict[str, Any] = {"fastmath": {"contract"}, **COMPILE}  # a product and a sum may be one instruction
 

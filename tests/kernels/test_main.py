@@ -23,7 +23,8 @@ def test_every_loop_is_compiled_for_one_thread_and_for_many(
     threads = torch.get_num_threads()
     assert main() == (0 if compiles else 1)
     assert capsys.readouterr().out.startswith(said)
-    kinds = [(choice._compile_cholesky, torch.float32), (choice._compile_cholesky, torch.float64)]
+    loops = (choice._compile_cholesky, choice._compile_moving_gram)
+    kinds = [(loop, dtype) for loop in loops for dtype in (torch.float32, torch.float64)]
     wanted = [*kinds, (choice._compile_max_flow,)]
     assert asked == [(*kind, many) for many in (False, True) for kind in wanted]
     assert torch.get_num_threads() == threads

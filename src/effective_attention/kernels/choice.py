@@ -20,7 +20,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from effective_attention.kernels import cholesky_reference
+from effective_attention.kernels import cholesky_reference, moving_gram_reference
+from effective_attention.kernels.solution import Solution, State
 
 log = logging.getLogger(__name__)
 
@@ -81,6 +82,37 @@ def orthonormal_columns(value: Tensor, seen: Tensor, *, whitener: bool) -> tuple
     return cholesky_reference.orthonormal_columns(value, seen)
 
 
+def solve_along(
+    value: Tensor,
+    seen: Tensor,
+    start: Tensor,
+    stop: Tensor,
+    output: Tensor,
+    *,
+    state: State | None = None,
+) -> Solution:
+    """Solve ``w (V^T V) = o`` for every query, V being the keys of its interval that are seen.
+
+    Fast where each interval is the one before, moved by a key or so.
+
+    Args:
+        value: (problem, key, d_head), of any floating type.
+        seen: (problem, key), bool.
+        start: First key of each query's interval, (problem, query).
+        stop: One behind its last.
+        output: o, (problem, group, query, d_head), float64: ``group`` queries share their keys.
+        state: Go on from an earlier call, of which these values are a continuation; changed. The reference has no use
+            for it.
+    """
+    value = _readable(value)
+    if value.device.type == "cpu" and _compiles(_compile_moving_gram, value.dtype):
+        from effective_attention.kernels import moving_gram
+
+        known = State.empty(len(value), value.shape[2]) if state is None else state
+        return moving_gram.solve_along(value, seen, start, stop, output, state=known)
+    return moving_gram_reference.solve_along(value, seen, start, stop, output)
+
+
 def layered_graph(capacity: NDArray[np.float64]) -> LayeredGraph:
     """Return the graph with these capacities (layer, query, key), ready to be asked for maximum flows."""
     if _compiles(_compile_max_flow):
@@ -94,7 +126,8 @@ def layered_graph(capacity: NDArray[np.float64]) -> LayeredGraph:
 
 def compile_all() -> bool:
     """Compile every loop for every type of number, for the number of threads in force; return whether all could be."""
-    types = [_compiles(_compile_cholesky, dtype) for dtype in (torch.float32, torch.float64)]
+    loops = (_compile_cholesky, _compile_moving_gram)
+    types = [_compiles(loop, dtype) for loop in loops for dtype in (torch.float32, torch.float64)]
     return all([*types, _compiles(_compile_max_flow)])
 
 
@@ -110,6 +143,12 @@ def _compile_cholesky(dtype: torch.dtype) -> None:
     from effective_attention.kernels import cholesky
 
     cholesky.compile_loops(dtype)
+
+
+def _compile_moving_gram(dtype: torch.dtype) -> None:
+    from effective_attention.kernels import moving_gram
+
+    moving_gram.compile_loops(dtype)
 
 
 def _compile_max_flow() -> None:

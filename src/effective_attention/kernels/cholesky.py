@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from numba import njit, prange
+from numba import prange
 from torch import Tensor
 
-from effective_attention.kernels.threads import COMPILE, run_threaded
+from effective_attention.kernels.threads import loop, run_threaded
 from effective_attention.kernels.vectors import LANES, load, minus, plus, store, times, zeros
 
 
@@ -77,7 +77,7 @@ def compile_loops(dtype: torch.dtype) -> None:
 # --- tiles of 4 x 8 ---
 
 
-@njit(**COMPILE)
+@loop
 def _remaining_tile(rows, factor, top, column):  # type: ignore[no-untyped-def]
     """Return the tile of ``rows^T rows`` at (``top``, ``column``), less what the factor's rows above it make up."""
     row0, row1, row2, row3 = zeros(), zeros(), zeros(), zeros()
@@ -87,6 +87,13 @@ def _remaining_tile(rows, factor, top, column):  # type: ignore[no-untyped-def]
         row1 = plus(row1, rows[k, top + 1], right)
         row2 = plus(row2, rows[k, top + 2], right)
         row3 = plus(row3, rows[k, top + 3], right)
+    return _less_rows_above((row0, row1, row2, row3), factor, top, column)
+
+
+@loop
+def _less_rows_above(tile, factor, top, column):  # type: ignore[no-untyped-def]
+    """Return a tile of a Gram matrix, less what the factor's rows above it make up."""
+    row0, row1, row2, row3 = tile
     for k in range(top):
         right = load(factor, k, column)
         row0 = minus(row0, factor[k, top], right)
@@ -96,8 +103,8 @@ def _remaining_tile(rows, factor, top, column):  # type: ignore[no-untyped-def]
     return row0, row1, row2, row3
 
 
-@njit(**COMPILE)
-def _product_tile(left, right, start, stop, top, column):  # type: ignore[no-untyped-def]
+@loop
+def product_tile(left, right, start, stop, top, column):  # type: ignore[no-untyped-def]
     """Return ``left[top : top + 4, start:stop] @ right[start:stop, column : column + 8]``."""
     row0, row1, row2, row3 = zeros(), zeros(), zeros(), zeros()
     for k in range(start, stop):
@@ -109,7 +116,7 @@ def _product_tile(left, right, start, stop, top, column):  # type: ignore[no-unt
     return row0, row1, row2, row3
 
 
-@njit(**COMPILE)
+@loop
 def _load_tile(matrix, top, column):  # type: ignore[no-untyped-def]
     return (
         load(matrix, top, column),
@@ -119,8 +126,8 @@ def _load_tile(matrix, top, column):  # type: ignore[no-untyped-def]
     )
 
 
-@njit(**COMPILE)
-def _store_tile(matrix, top, column, tile):  # type: ignore[no-untyped-def]
+@loop
+def store_tile(matrix, top, column, tile):  # type: ignore[no-untyped-def]
     store(matrix, top, column, tile[0])
     store(matrix, top + 1, column, tile[1])
     store(matrix, top + 2, column, tile[2])
@@ -133,7 +140,7 @@ def _store_tile(matrix, top, column, tile):  # type: ignore[no-untyped-def]
 # where u12 stands in its row 1 and column 2.
 
 
-@njit(**COMPILE)
+@loop
 def _factor_block(gram, top):  # type: ignore[no-untyped-def]
     """Factor the 4 x 4 block of ``gram`` at ``top``; return scales and upper.
 
@@ -152,7 +159,7 @@ def _factor_block(gram, top):  # type: ignore[no-untyped-def]
     return (scale0, scale1, scale2, scale3), (u01, u02, u03, u12, u13, u23)
 
 
-@njit(**COMPILE)
+@loop
 def _read_block(factor, top):  # type: ignore[no-untyped-def]
     """Return scales and upper of the block at ``top`` of a finished factor."""
     scale0, scale1 = 1 / factor[top, top], 1 / factor[top + 1, top + 1]
@@ -163,7 +170,7 @@ def _read_block(factor, top):  # type: ignore[no-untyped-def]
     return (scale0, scale1, scale2, scale3), (u01, u02, u03, u12, u13, u23)
 
 
-@njit(**COMPILE)
+@loop
 def _solve_from_top(scales, upper, tile):  # type: ignore[no-untyped-def]
     """Return the tile T with ``U^T T = tile``: each row needs those above it."""
     u01, u02, u03, u12, u13, u23 = upper
@@ -174,7 +181,7 @@ def _solve_from_top(scales, upper, tile):  # type: ignore[no-untyped-def]
     return row0, row1, row2, row3
 
 
-@njit(**COMPILE)
+@loop
 def _solve_from_bottom(scales, upper, tile, known):  # type: ignore[no-untyped-def]
     """Return the tile T with ``U T = tile - known``: each row needs those below it."""
     u01, u02, u03, u12, u13, u23 = upper
@@ -188,7 +195,7 @@ def _solve_from_bottom(scales, upper, tile, known):  # type: ignore[no-untyped-d
 # --- one problem: sizes are multiples of 8 ---
 
 
-@njit(**COMPILE)
+@loop
 def _factor(rows, shift, factor):  # type: ignore[no-untyped-def]
     """Fill the upper triangle of ``factor`` with F, ``F^T F = rows^T rows - shift I``; return whether there is an F.
 
@@ -198,7 +205,7 @@ def _factor(rows, shift, factor):  # type: ignore[no-untyped-def]
     size = rows.shape[1]
     for top in range(0, size, 4):
         corner = top // LANES * LANES  # first column of the tile that holds the diagonal
-        _store_tile(factor, top, corner, _remaining_tile(rows, factor, top, corner))
+        store_tile(factor, top, corner, _remaining_tile(rows, factor, top, corner))
         for k in range(top, top + 4):
             factor[k, k] -= shift
         scales, upper = _factor_block(factor, top)
@@ -208,12 +215,29 @@ def _factor(rows, shift, factor):  # type: ignore[no-untyped-def]
         for column in range(corner, size, LANES):
             if column > corner:
                 tile = _remaining_tile(rows, factor, top, column)
-            _store_tile(factor, top, column, _solve_from_top(scales, upper, tile))
+            store_tile(factor, top, column, _solve_from_top(scales, upper, tile))
     return True
 
 
-@njit(**COMPILE)
-def _invert(factor, inverse):  # type: ignore[no-untyped-def]
+@loop
+def factor_gram(gram, factor):  # type: ignore[no-untyped-def]
+    """Do what ``_factor`` does, for a Gram matrix that is there already; ``gram`` is left as it is."""
+    size = len(gram)
+    for top in range(0, size, 4):
+        corner = top // LANES * LANES
+        for column in range(corner, size, LANES):
+            tile = _less_rows_above(_load_tile(gram, top, column), factor, top, column)
+            store_tile(factor, top, column, tile)
+        scales, upper = _factor_block(factor, top)
+        if not scales[3] < np.inf:
+            return False
+        for column in range(corner, size, LANES):
+            store_tile(factor, top, column, _solve_from_top(scales, upper, _load_tile(factor, top, column)))
+    return True
+
+
+@loop
+def invert(factor, inverse):  # type: ignore[no-untyped-def]
     """Fill ``inverse`` with that of an upper triangular matrix, four rows at a time, from the bottom.
 
     ``inverse`` must come filled with 0.
@@ -225,11 +249,11 @@ def _invert(factor, inverse):  # type: ignore[no-untyped-def]
             inverse[k, k] = 1  # the right-hand side, an identity matrix, is overwritten by the answer
         for column in range(top // LANES * LANES, size, LANES):
             identity = _load_tile(inverse, top, column)
-            below = _product_tile(factor, inverse, top + 4, column + LANES, top, column)
-            _store_tile(inverse, top, column, _solve_from_bottom(scales, upper, identity, below))
+            below = product_tile(factor, inverse, top + 4, column + LANES, top, column)
+            store_tile(inverse, top, column, _solve_from_bottom(scales, upper, identity, below))
 
 
-@njit(**COMPILE)
+@loop
 def _multiply(rows, length, inverse):  # type: ignore[no-untyped-def]
     """Overwrite the first ``length`` rows with ``rows @ inverse``.
 
@@ -237,10 +261,10 @@ def _multiply(rows, length, inverse):  # type: ignore[no-untyped-def]
     """
     for top in range(0, length, 4):
         for column in range(len(inverse) - LANES, -1, -LANES):
-            _store_tile(rows, top, column, _product_tile(rows, inverse, 0, column + LANES, top, column))
+            store_tile(rows, top, column, product_tile(rows, inverse, 0, column + LANES, top, column))
 
 
-@njit(**COMPILE)
+@loop
 def _are_independent(value, seen, shift):  # type: ignore[no-untyped-def]
     """Return whether the shifted Gram matrix of one problem's seen rows has a factor."""
     keys = _places_of_true(seen)
@@ -258,7 +282,7 @@ def _are_independent(value, seen, shift):  # type: ignore[no-untyped-def]
     return _factor(columns, shift * trace, np.empty((size, size)))
 
 
-@njit(**COMPILE)
+@loop
 def _whiten(value, seen, basis, whitener):  # type: ignore[no-untyped-def]
     """Fill ``basis`` and, unless it is empty, ``whitener`` of one problem; return the bound of the condition number."""
     keys = _places_of_true(seen)
@@ -270,7 +294,7 @@ def _whiten(value, seen, basis, whitener):  # type: ignore[no-untyped-def]
         _fill(basis, np.nan)
         _fill(whitener, np.nan)
         return np.nan
-    _invert(factor, inverse)
+    invert(factor, inverse)
     _multiply(rows, length, inverse)
     _fill(basis, 0.0)
     for place in range(length):
@@ -280,7 +304,7 @@ def _whiten(value, seen, basis, whitener):  # type: ignore[no-untyped-def]
     return np.sqrt(squares * _sum_of_squares(inverse, value.shape[1]))
 
 
-@njit(**COMPILE)
+@loop
 def _padded_rows(value, keys):  # type: ignore[no-untyped-def]
     """Return V's rows at ``keys`` in float64, then an identity matrix's row for each spare column, then rows of 0."""
     length, width = len(keys), value.shape[1]
@@ -294,7 +318,7 @@ def _padded_rows(value, keys):  # type: ignore[no-untyped-def]
     return rows
 
 
-@njit(fastmath={"contract", "reassoc"}, **COMPILE)
+@loop(fastmath={"contract", "reassoc"})
 def _sum_of_squares(matrix, rows):  # type: ignore[no-untyped-def]
     """Return the sum over the first ``rows`` rows."""
     total = 0.0
@@ -307,7 +331,7 @@ def _sum_of_squares(matrix, rows):  # type: ignore[no-untyped-def]
 # NumPy's own ways to say these two (``np.flatnonzero``, ``matrix[:] = number``) take seconds to compile.
 
 
-@njit(**COMPILE)
+@loop
 def _places_of_true(seen):  # type: ignore[no-untyped-def]
     """Return the positions at which ``seen`` is True, in order."""
     places, count = np.empty(seen.size, dtype=np.int64), 0
@@ -318,21 +342,21 @@ def _places_of_true(seen):  # type: ignore[no-untyped-def]
     return places[:count]
 
 
-@njit(**COMPILE)
+@loop
 def _fill(matrix, number):  # type: ignore[no-untyped-def]
     for row in range(matrix.shape[0]):
         for column in range(matrix.shape[1]):
             matrix[row, column] = number
 
 
-@njit(**COMPILE)
+@loop
 def _copy_row(source, source_row, target, target_row):  # type: ignore[no-untyped-def]
     """Copy as much of a row as the target is wide."""
     for column in range(target.shape[1]):
         target[target_row, column] = source[source_row, column]
 
 
-@njit(**COMPILE)
+@loop
 def _round_up(number, unit):  # type: ignore[no-untyped-def]
     """Return the smallest multiple of ``unit`` that is not below ``number``."""
     return -(-number // unit) * unit
@@ -341,25 +365,25 @@ def _round_up(number, unit):  # type: ignore[no-untyped-def]
 # --- all problems, on one thread or on many ---
 
 
-@njit(**COMPILE)
+@loop
 def _test_each(value, seen, shift, positive):  # type: ignore[no-untyped-def]
     for problem in range(positive.size):
         positive[problem] = _are_independent(value[problem], seen[problem], shift)
 
 
-@njit(parallel=True, **COMPILE)
+@loop(parallel=True)
 def _test_each_parallel(value, seen, shift, positive):  # type: ignore[no-untyped-def]
     for problem in prange(positive.size):
         positive[problem] = _are_independent(value[problem], seen[problem], shift)
 
 
-@njit(**COMPILE)
+@loop
 def _whiten_each(value, seen, basis, whitener, bound):  # type: ignore[no-untyped-def]
     for problem in range(bound.size):
         bound[problem] = _whiten(value[problem], seen[problem], basis[problem], whitener[problem])
 
 
-@njit(parallel=True, **COMPILE)
+@loop(parallel=True)
 def _whiten_each_parallel(value, seen, basis, whitener, bound):  # type: ignore[no-untyped-def]
     for problem in prange(bound.size):
         bound[problem] = _whiten(value[problem], seen[problem], basis[problem], whitener[problem])

@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from effective_attention.kernels.threads import COMPILE
+from effective_attention.kernels.threads import loop
 
 FULL = 1e-14
 """In units of the largest capacity: an edge with less left counts as full."""
@@ -40,7 +39,7 @@ class Work(NamedTuple):
     sent: NDArray[np.float64]  # (depth,): what they did pass on
 
 
-@njit(**COMPILE)
+@loop
 def scratch(capacity):  # type: ignore[no-untyped-def]
     layers, size, _ = capacity.shape
     levels, edges = layers + 1, capacity.size
@@ -61,7 +60,7 @@ def scratch(capacity):  # type: ignore[no-untyped-def]
     )
 
 
-@njit(**COMPILE)
+@loop
 def _carry(work, layer, query, key, amount):  # type: ignore[no-untyped-def]
     """Send ``amount`` through an edge; a negative amount takes back."""
     work.free[layer, query, key] -= amount
@@ -72,7 +71,7 @@ def _carry(work, layer, query, key, amount):  # type: ignore[no-untyped-def]
         work.touched[-1] += 1
 
 
-@njit(**COMPILE)
+@loop
 def _put_back(work, capacity):  # type: ignore[no-untyped-def]
     for place in range(work.touched[-1]):
         edge = work.touched[place]
@@ -83,7 +82,7 @@ def _put_back(work, capacity):  # type: ignore[no-untyped-def]
     work.touched[-1] = 0
 
 
-@njit(**COMPILE)
+@loop
 def _begin(work, into, out_of):  # type: ignore[no-untyped-def]
     for node in range(work.first.size):  # loops, for assignments to slices take seconds to compile
         work.first[node] = out_of[-1, node]
@@ -93,7 +92,7 @@ def _begin(work, into, out_of):  # type: ignore[no-untyped-def]
             work.arc[level, node] = 0
 
 
-@njit(**COMPILE)
+@loop
 def pair_flow(work, capacity, widest, into, widest_first, out_of, bound, unit):  # type: ignore[no-untyped-def]
     """Return the maximum flow between a source and a sink."""
     top = out_of.shape[0] - 1
@@ -112,7 +111,7 @@ def pair_flow(work, capacity, widest, into, widest_first, out_of, bound, unit): 
     return bound if bound - flow <= attained else flow
 
 
-@njit(**COMPILE)
+@loop
 def _start(work, widest, top, node, rest, full, turned):  # type: ignore[no-untyped-def]
     """Send what can be sent through one of the source's edges."""
     amount = min(rest, work.first[node])
@@ -125,7 +124,7 @@ def _start(work, widest, top, node, rest, full, turned):  # type: ignore[no-unty
     return sent
 
 
-@njit(**COMPILE)
+@loop
 def _send_down(work, widest, top, node, amount, full):  # type: ignore[no-untyped-def]
     """Send straight down from a node; return how much of ``amount`` came through.
 
@@ -163,7 +162,7 @@ def _send_down(work, widest, top, node, amount, full):  # type: ignore[no-untype
         level += 1
 
 
-@njit(**COMPILE)
+@loop
 def _search(work, top, full):  # type: ignore[no-untyped-def]
     """Find distances from the source over edges that are not full, breadth first; return if the sink is reached."""
     size = work.first.size
@@ -187,7 +186,7 @@ def _search(work, top, full):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(**COMPILE)
+@loop
 def _see(work, left, level, distance, end, full):  # type: ignore[no-untyped-def]
     """Queue the nodes of a level that are reached for the first time; return the queue's new end.
 
@@ -210,7 +209,7 @@ def _see(work, left, level, distance, end, full):  # type: ignore[no-untyped-def
     return end
 
 
-@njit(**COMPILE)
+@loop
 def _send_around(work, top, node, amount, full):  # type: ignore[no-untyped-def]
     """Send as ``_send_down`` does, over reverse edges too, from each node to such as are one step farther on."""
     size = work.first.size
@@ -244,7 +243,7 @@ def _send_around(work, top, node, amount, full):  # type: ignore[no-untyped-def]
             work.sent[depth] += sent
 
 
-@njit(**COMPILE)
+@loop
 def _next(work, level, node, top, rest, distance, full):  # type: ignore[no-untyped-def]
     """Return the next node on a way to the sink and how much may go there; -1 where there is none."""
     size = work.first.size

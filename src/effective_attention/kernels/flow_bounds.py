@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 from numpy.typing import NDArray
 
-from effective_attention.kernels.threads import COMPILE, run_threaded
+from effective_attention.kernels.threads import loop, run_threaded
 
 Array = NDArray[np.float64]
 
@@ -47,7 +47,7 @@ def bounds_of_pairs(into: Array, out_of: Array) -> Array:
 # --- one source, one sink ---
 
 
-@njit(fastmath=_SUMS, **COMPILE)
+@loop(fastmath=_SUMS)
 def _bound_into_one(capacity, last, into):  # type: ignore[no-untyped-def]
     size, total = capacity.shape[1], 0.0
     for node in range(size):
@@ -61,7 +61,7 @@ def _bound_into_one(capacity, last, into):  # type: ignore[no-untyped-def]
             into[level + 1, node] = min(passed, total)
 
 
-@njit(fastmath=_SUMS, **COMPILE)
+@loop(fastmath=_SUMS)
 def _bound_out_of_one(capacity, first, out_of):  # type: ignore[no-untyped-def]
     top, size, total = out_of.shape[0] - 1, first.size, 0.0
     for node in range(size):
@@ -78,7 +78,7 @@ def _bound_out_of_one(capacity, first, out_of):  # type: ignore[no-untyped-def]
             out_of[level - 1, below] = min(out_of[level - 1, below], total)
 
 
-@njit(fastmath=_SUMS, **COMPILE)
+@loop(fastmath=_SUMS)
 def _bound(into, out_of):  # type: ignore[no-untyped-def]
     least = np.inf
     for level in range(1, out_of.shape[0]):
@@ -92,38 +92,38 @@ def _bound(into, out_of):  # type: ignore[no-untyped-def]
 # --- all of them, on one thread or on many ---
 
 
-@njit(**COMPILE)
+@loop
 def _bound_into(capacity, last, into):  # type: ignore[no-untyped-def]
     for sink in range(len(into)):
         _bound_into_one(capacity, last[sink], into[sink])
 
 
-@njit(parallel=True, **COMPILE)
+@loop(parallel=True)
 def _bound_into_parallel(capacity, last, into):  # type: ignore[no-untyped-def]
     for sink in prange(len(into)):
         _bound_into_one(capacity, last[sink], into[sink])
 
 
-@njit(**COMPILE)
+@loop
 def _bound_out_of(capacity, first, out_of):  # type: ignore[no-untyped-def]
     for source in range(len(first)):
         _bound_out_of_one(capacity, first[source], out_of[source])
 
 
-@njit(parallel=True, **COMPILE)
+@loop(parallel=True)
 def _bound_out_of_parallel(capacity, first, out_of):  # type: ignore[no-untyped-def]
     for source in prange(len(first)):
         _bound_out_of_one(capacity, first[source], out_of[source])
 
 
-@njit(**COMPILE)
+@loop
 def _bound_pairs(into, out_of, bounds):  # type: ignore[no-untyped-def]
     for source in range(len(out_of)):
         for sink in range(len(into)):
             bounds[source, sink] = _bound(into[sink], out_of[source])
 
 
-@njit(parallel=True, **COMPILE)
+@loop(parallel=True)
 def _bound_pairs_parallel(into, out_of, bounds):  # type: ignore[no-untyped-def]
     for source in prange(len(out_of)):
         for sink in range(len(into)):

@@ -29,12 +29,12 @@ in practice to 1e-12.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 from numpy.typing import NDArray
 
 from effective_attention.kernels.dinic import ATTAINED, pair_flow, scratch
 from effective_attention.kernels.flow_bounds import bounds_into, bounds_of_pairs, bounds_out_of
-from effective_attention.kernels.threads import COMPILE, run_threaded
+from effective_attention.kernels.threads import loop, run_threaded
 
 Array = NDArray[np.float64]
 
@@ -133,7 +133,7 @@ def _widest_first(capacity: Array) -> NDArray[np.int32]:
 # --- all pairs, on one thread or on many ---
 
 
-@njit(**COMPILE)
+@loop
 def _solve_block(block, capacity, widest, into, widest_first, out_of, unit, todo, flows):  # type: ignore[no-untyped-def]
     below = out_of.shape[1] - 1
     work = scratch(capacity[:below])
@@ -145,13 +145,13 @@ def _solve_block(block, capacity, widest, into, widest_first, out_of, unit, todo
                 )
 
 
-@njit(**COMPILE)
+@loop
 def _solve(capacity, widest, into, widest_first, out_of, unit, todo, flows):  # type: ignore[no-untyped-def]
     for block in range(_BLOCKS):
         _solve_block(block, capacity, widest, into, widest_first, out_of, unit, todo, flows)
 
 
-@njit(parallel=True, **COMPILE)
+@loop(parallel=True)
 def _solve_parallel(capacity, widest, into, widest_first, out_of, unit, todo, flows):  # type: ignore[no-untyped-def]
     for block in prange(_BLOCKS):
         _solve_block(block, capacity, widest, into, widest_first, out_of, unit, todo, flows)

@@ -1,0 +1,200 @@
+"""Compiled: solve ``w (V^T V) = o`` for every query, where each sees an interval of keys that moves along.
+
+Causal attention, sliding windows, decoding: the keys of one query are those of the one before, a key more, perhaps a
+key less. So ``G = V^T V`` and its inverse ``P`` change by one vector at a time, in d^2 steps instead of d^3, all in
+float64 (Sherman & Morrison):
+
+    G + v v^T    P - u u^T / (1 + v u)      u = P v
+    G - v v^T    P + u u^T / (1 - v u)
+
+While there are fewer independent keys than ``d`` numbers, ``P`` is the pseudo-inverse: a key with a part ``c`` outside
+the span of those before it (found by Gram & Schmidt, twice) adds a dimension (Meyer 1973),
+
+    P - (u c^T + c u^T) / c c + (1 + v u) c c^T / (c c)^2
+
+and one without changes nothing but ``P``. Nothing is taken on trust: ``tr G tr P`` bounds the square of the condition
+number of V; ``P`` is made anew from a Cholesky factor of ``G`` every 64 changes, and whenever removing a key would
+cancel; ``G`` is summed anew when too much was taken away from it. Where none of this proves the condition number below
+``LIMIT``, the query is marked, and somebody else solves it. ``gram_changes`` has the details.
+
+``moving_gram_reference`` is the same in plain PyTorch, for a GPU and to test this by.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numba import prange
+from torch import Tensor
+
+from effective_attention.kernels.gram_changes import (
+    CHANGES,
+    FACTORED,
+    FULL,
+    SHIFTED,
+    add,
+    forget,
+    proved,
+    read,
+    remove,
+    renew,
+    write,
+)
+from effective_attention.kernels.gram_runs import extend
+from effective_attention.kernels.small_matrices import (
+    multiply,
+    multiply_rows,
+)
+from effective_attention.kernels.solution import Solution, State
+from effective_attention.kernels.threads import loop, run_threaded
+
+
+def solve_along(value: Tensor, seen: Tensor, start: Tensor, stop: Tensor, output: Tensor, *, state: State) -> Solution:
+    """Solve for every query, in the order in which they come.
+
+    Args:
+        value: (problem, key, d_head), float32 or float64, on the CPU.
+        seen: (problem, key), bool; the others count for nobody.
+        start: First key of each query's interval, (problem, query).
+        stop: One behind its last.
+        output: o, (problem, group, query, d_head), float64: ``group`` queries share their keys.
+        state: Where to go on from; changed. A key's number counts from the first one ever seen.
+    """
+    problems, group, queries, width = output.shape
+    coefficients = np.empty((problems, group, queries, width))
+    result = np.empty_like(coefficients)
+    bound = np.empty((problems, queries))
+    rank = np.empty((problems, queries), dtype=np.int64)
+    arrays = [part.contiguous().numpy() for part in (value, seen, start, stop, output)]
+    held = state.gram, state.inverse, state.outside, state.places, state.sums
+    results = coefficients, result, bound, rank
+    run_threaded(_solve_each, _solve_each_parallel, *arrays, held, results)
+    return Solution(*map(torch.from_numpy, results))
+
+
+def compile_loops(dtype: torch.dtype) -> None:
+    """Compile the loops for values of this type, by running them on one number."""
+    value = torch.ones(1, 1, 1, dtype=dtype)
+    first = torch.zeros(1, 1, dtype=torch.long)
+    seen = torch.ones(1, 1, dtype=torch.bool)
+    output = torch.ones(1, 1, 1, 1, dtype=torch.float64)
+    solve_along(value, seen, first, first + 1, output, state=State.empty(1, 1))
+
+
+# --- one problem ---
+#
+# ``places`` and ``sums`` are those of ``State``, of one problem; ``room`` are two matrices and ``lines`` six vectors
+# (matrices of one row) to work in.
+
+
+@loop
+def _solve(value, seen, start, stop, output, gram, inverse, outside, places, sums, coefficients, result, bound, rank):  # type: ignore[no-untyped-def]
+    size = len(gram)
+    lines = np.zeros((6, 1, size))
+    room = np.empty((2, size, size))
+    query = 0
+    while query < len(start):
+        run = _length_of_run(seen, start, stop, query, places)
+        if run > 0:
+            extend(value, gram, inverse, places, output, coefficients, result, bound, rank, query, run)
+            query += run
+            continue
+        _move(value, seen, start[query], stop[query], gram, inverse, outside, places, sums, lines)
+        renew(value, seen, gram, inverse, places, sums, room, lines[0])
+        _solve_here(gram, inverse, places, lines, output, coefficients, result, query)
+        rank[query], bound[query] = proved(gram, inverse, places, sums, value.shape[1])
+        query += 1
+
+
+@loop
+def _length_of_run(seen, start, stop, query, places):  # type: ignore[no-untyped-def]
+    """Count the queries from here on that see one key more each, where the dimensions are complete."""
+    if places[4] != FULL:
+        return 0
+    most = min(len(start) - query, CHANGES - places[5])
+    for k in range(most):
+        key = places[1] + k
+        if start[query + k] != places[0] or stop[query + k] != key + 1 or not seen[key]:
+            return k
+    return most
+
+
+@loop
+def _solve_here(gram, inverse, places, lines, output, coefficients, result, query):  # type: ignore[no-untyped-def]
+    """Solve for the keys at hand; with a shifted inverse twice, the second time for what the first has left."""
+    answer, solved, back, more = lines[1], lines[3], lines[4], lines[5]
+    for member in range(len(output)):
+        read(output[member], query, answer)
+        _apply(inverse, places, answer, solved, lines[2])
+        multiply(gram, solved, back)
+        if places[4] == SHIFTED:
+            for k in range(answer.shape[1]):
+                answer[0, k] -= back[0, k]
+            _apply(inverse, places, answer, more, lines[2])
+            for k in range(answer.shape[1]):
+                solved[0, k] += more[0, k]
+            multiply(gram, solved, back)
+        write(coefficients[member], query, solved)
+        write(result[member], query, back)
+
+
+@loop
+def _apply(inverse, places, answer, solved, between):  # type: ignore[no-untyped-def]
+    """Do ``solved = P answer``, whatever P is made of."""
+    if places[4] == FACTORED:
+        multiply(inverse, answer, between)  # R^T answer
+        multiply_rows(inverse, between, solved)
+    else:
+        multiply(inverse, answer, solved)
+
+
+@loop
+def _move(value, seen, start, stop, gram, inverse, outside, places, sums, lines):  # type: ignore[no-untyped-def]
+    """Take in keys on either side, then take away those before ``start``; or begin anew where that is less work."""
+    gone = max(0, start - places[0])
+    if start > places[1] or stop < places[1] or 2 * gone > stop - start:
+        forget(gram, inverse, outside, places, sums)
+        places[0] = places[1] = start
+    while places[1] < stop:
+        if seen[places[1]]:
+            read(value, places[1], lines[0])
+            add(gram, inverse, outside, places, value.shape[1], lines)
+        places[1] += 1
+    while places[0] > start:
+        places[0] -= 1
+        if seen[places[0]]:
+            read(value, places[0], lines[0])
+            add(gram, inverse, outside, places, value.shape[1], lines)
+    while places[0] < start:
+        if seen[places[0]]:
+            read(value, places[0], lines[0])
+            remove(gram, inverse, places, sums, lines)
+        places[0] += 1
+
+
+# --- all problems, on one thread or on many ---
+
+
+# ``held`` are the arrays of ``State``, ``results`` those of ``Solution``.
+
+
+@loop
+def _solve_each(value, seen, start, stop, output, held, results):  # type: ignore[no-untyped-def]
+    for p in range(len(value)):
+        _solve_one(value, seen, start, stop, output, held, results, p)
+
+
+@loop(parallel=True)
+def _solve_each_parallel(value, seen, start, stop, output, held, results):  # type: ignore[no-untyped-def]
+    for p in prange(len(value)):
+        _solve_one(value, seen, start, stop, output, held, results, p)
+
+
+@loop
+def _solve_one(value, seen, start, stop, output, held, results, p):  # type: ignore[no-untyped-def]
+    gram, inverse, outside, places, sums = held
+    w, wg, bound, rank = results
+    _solve(
+        value[p], seen[p], start[p], stop[p], output[p], gram[p], inverse[p], outside[p], places[p], sums[p],
+        w[p], wg[p], bound[p], rank[p],
+    )  # fmt: skip
