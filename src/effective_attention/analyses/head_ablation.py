@@ -58,7 +58,7 @@ def ablated_logits(model: PreTrainedModel, inputs: Mapping[str, Tensor], layer: 
     def average(call: AttentionCall, weights: Tensor) -> Tensor:
         if call.number != layer:
             return weights
-        visible = call.visible(weights)
+        visible = call.visible()
         seen = torch.ones_like(weights) if visible is None else visible.expand_as(weights).to(weights.dtype)
         return torch.where(heads[:, :, None, None], seen / seen.sum(dim=-1, keepdim=True), weights)
 

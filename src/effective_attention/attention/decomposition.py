@@ -34,9 +34,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from effective_attention.attention.column_space import column_space, has_full_row_rank, index_of
 from effective_attention.attention.inputs import as_visible, check_shapes, only_seen
 from effective_attention.attention.precision import without_autocast
+from effective_attention.attention.projection import by_key_mask, by_query_mask
 
 Reading = Literal["exact", "padded"]
 
@@ -47,7 +47,7 @@ class Decomposition:
 
     Attributes:
         attention: What was split, (batch, head, query, key); hidden keys are exactly 0.
-        value: The values it was split by, (batch, head, key, d_head).
+        value: The values it was split by, (batch, head, key, d_head), repeated under grouped queries.
         effective: The part that reaches the output. May be negative, need not sum to 1.
         rank: Rank of each head's visible values, (batch, head); the null space has ``visible keys - rank`` dimensions.
     """
@@ -89,7 +89,7 @@ class Decomposition:
 
 def decompose(
     attention: Float[Tensor, "batch head query key"],
-    value: Float[Tensor, "batch head key d_head"],
+    value: Float[Tensor, "batch shared key d_head"],
     mask: Tensor | None = None,
     *,
     reading: Reading = "exact",
@@ -99,7 +99,7 @@ def decompose(
 
     Args:
         attention: Attention weights of any floating type. Query and key lengths may differ (cross-attention).
-        value: The values the weights are applied to, one set per head.
+        value: The values the weights are applied to; under grouped queries one set for each group of heads.
         mask: What may be seen: bool, or numbers 0 and 1. (batch, key) for padding; (query, key) or (batch, 1 or head, 1
             or query, key) in general, for example causal. None: every key is seen.
         reading: ``exact`` or ``padded``, see the module's docstring. ``padded`` wants keys already padded to the
@@ -122,10 +122,11 @@ def decompose(
     """
     check_shapes(attention, value)
     _check_options(reading, rtol)
-    visible = None if mask is None else as_visible(mask, attention)
+    visible = None if mask is None else as_visible(mask.to(attention.device), attention.shape)
     seen = visible if reading == "exact" else None  # the padded reading looks under the mask too
     attention = only_seen(attention, seen, "attention")
-    value = only_seen(value, None if seen is None else seen.any(dim=-2)[..., None], "value")
+    reached = None if seen is None else _seen_by_group(seen, value.shape[1])[..., None]
+    value = only_seen(value, reached, "value")
     if seen is not None:
         attention = attention * seen  # several times faster than masked_fill
     return split(attention, value, visible, reading=reading, rtol=rtol)
@@ -133,7 +134,7 @@ def decompose(
 
 def split(
     attention: Float[Tensor, "batch head query key"],
-    value: Float[Tensor, "batch head key d_head"],
+    value: Float[Tensor, "batch shared key d_head"],
     visible: Bool[Tensor, "batch heads queries key"] | None,
     *,
     reading: Reading = "exact",
@@ -143,12 +144,13 @@ def split(
 
     Attention must be 0 already where it is hidden, and the mask one from ``as_visible``.
     """
-    return Decomposition(attention, value, *effective_part(attention, value, visible, reading=reading, rtol=rtol))
+    parts = effective_part(attention, value, visible, reading=reading, rtol=rtol)
+    return Decomposition(attention, for_each_head(value, attention.shape[1]), *parts)
 
 
 def effective_part(
     attention: Float[Tensor, "batch head query key"],
-    value: Float[Tensor, "batch head key d_head"],
+    value: Float[Tensor, "batch shared key d_head"],
     visible: Bool[Tensor, "batch heads queries key"] | None,
     *,
     reading: Reading = "exact",
@@ -159,7 +161,7 @@ def effective_part(
 
     ``overwrite`` allows to write over ``attention``: less memory, less time.
     """
-    tolerance = _default_rtol(value.dtype) if rtol is None else rtol
+    tolerance = default_rtol(value.dtype) if rtol is None else rtol
     with without_autocast(value.device):
         return _effective_part(attention, value, visible, reading, tolerance, overwrite=overwrite)
 
@@ -168,13 +170,30 @@ def _effective_part(
     attention: Tensor, value: Tensor, visible: Tensor | None, reading: Reading, tolerance: float, *, overwrite: bool
 ) -> tuple[Tensor, Tensor]:
     batch, _, _, key = attention.shape
+    if visible is not None and visible.shape[1] > 1:  # heads that share values see different keys
+        value = for_each_head(value, attention.shape[1])
     if reading == "padded" or visible is None:
         every = torch.ones(batch, 1, key, dtype=torch.bool, device=value.device)
-        effective, rank = _by_key_mask(attention, value, every, tolerance, overwrite=overwrite)
+        effective, rank = by_key_mask(attention, value, every, tolerance, overwrite=overwrite)
         return effective if visible is None else effective * visible, rank
     if visible.shape[-2] == 1:
-        return _by_key_mask(attention, value, visible[:, :, 0], tolerance, overwrite=overwrite)
-    return _by_query_mask(attention, value, visible, tolerance)
+        return by_key_mask(attention, value, visible[:, :, 0], tolerance, overwrite=overwrite)
+    return by_query_mask(attention, value, visible, tolerance)
+
+
+def for_each_head(shared: Tensor, heads: int) -> Tensor:
+    """Repeat keys or values for every query head, where grouped queries share them: (batch, head, key, width).
+
+    The result is contiguous, as products want it.
+    """
+    groups = heads // shared.shape[1]
+    return shared.contiguous() if groups == 1 else shared.repeat_interleave(groups, dim=1)
+
+
+def _seen_by_group(seen: Tensor, shared: int) -> Tensor:
+    """Return which keys some query sees of some head that shares them, (batch, 1 or shared, key)."""
+    keys = seen.any(dim=-2)
+    return keys if keys.shape[1] == 1 else torch.unflatten(keys, 1, (shared, -1)).any(dim=2)
 
 
 def _check_options(reading: str, rtol: float | None) -> None:
@@ -184,72 +203,5 @@ def _check_options(reading: str, rtol: float | None) -> None:
         raise ValueError(f"rtol must be between 0 and 1, both excluded, got {rtol!r}")
 
 
-def _default_rtol(dtype: torch.dtype) -> float:
+def default_rtol(dtype: torch.dtype) -> float:
     return 8 * torch.finfo(torch.promote_types(dtype, torch.float32)).eps
-
-
-# --- the split ---
-
-
-def _by_query_mask(attention: Tensor, value: Tensor, visible: Tensor, rtol: float) -> tuple[Tensor, Tensor]:
-    """Split each query's row over its own keys.
-
-    If all keys together have full row rank, so has every subset of them.
-    """
-    seen = visible.any(dim=-2)  # (batch, 1 or head, key)
-    _, rank = _by_key_mask(attention[:, :, :1], value, seen, rtol)
-    if bool((rank == seen.sum(dim=-1)).all()):
-        return attention, rank
-    rows = [
-        _by_key_mask(attention[:, :, q : q + 1], value, visible[:, :, q], rtol)[0] for q in range(attention.shape[2])
-    ]
-    return torch.cat(rows, dim=2), rank
-
-
-def _by_key_mask(
-    attention: Tensor, value: Tensor, seen: Tensor, rtol: float, *, overwrite: bool = False
-) -> tuple[Tensor, Tensor]:
-    """Split by one set of keys seen, (batch, 1 or head, key), for all queries of a head."""
-    batch, head, _, key = attention.shape
-    seen = seen.expand(batch, head, key).reshape(batch * head, key)
-    flat = attention.flatten(0, 1)
-    value = value.flatten(0, 1)  # (problem = batch * head, query or key, ...)
-    rank = seen.sum(dim=-1)
-    proved = has_full_row_rank(value, seen, rtol)
-    if bool(proved.all()):
-        return attention, rank.view(batch, head)
-    index = index_of(~proved)
-    value = value[index]
-    seen = seen[index]
-    length = rank[index].clone()
-    differentiated = torch.is_grad_enabled() and value.requires_grad
-    basis, whitener, rank[index] = column_space(value, seen, rtol, whitener=differentiated)
-    change = torch.where(seen[:, :, None], value - value.detach(), 0).double() @ whitener if differentiated else None
-    full = rank[index] == length  # not proved, but found by SVD: then not even rounding may change A
-    some_full = bool(full.any())
-    effective = _project(flat[index], basis, change, overwrite=overwrite and not some_full)
-    if some_full:
-        effective = torch.where(full[:, None, None], flat[index], effective)
-    if isinstance(index, Tensor):
-        effective = flat.index_put((index,), effective)
-    return effective.view_as(attention), rank.view(batch, head)
-
-
-def _project(attention: Tensor, basis: Tensor, change: Tensor | None, *, overwrite: bool) -> Tensor:
-    """Return (A Q) Q^T, computed in at least float32.
-
-    Q is orthonormal, so nothing is amplified, however ill-conditioned V is. Q was computed without a graph. ``change``
-    is dV R: 0, but differentiable. Q + dV R, with (Q^T Q)^-1 to first order, has the derivative of the projection.
-    """
-    dtype, wide = attention.dtype, torch.promote_types(attention.dtype, basis.dtype)
-    attention = attention.to(wide)
-    basis = basis.to(wide)
-    if change is None:
-        reached = attention @ basis  # (problem, query, d_head)
-        if overwrite:
-            return torch.bmm(reached, basis.mT, out=attention).to(dtype)
-    else:
-        basis = basis + change.to(wide)
-        identity = torch.eye(basis.shape[-1], dtype=wide, device=basis.device)
-        reached = attention @ basis @ (2 * identity - basis.mT @ basis)
-    return (reached @ basis.mT).to(dtype)

@@ -21,10 +21,11 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, PreTrainedModel
 from transformers.masking_utils import AttentionMaskInterface, eager_mask
 
+from effective_attention.attention.decomposition import for_each_head
 from effective_attention.attention.forward_checks import Counts, ForwardChecks, unsupported
 from effective_attention.attention.precision import without_autocast
 
-AttentionOutput = tuple[Tensor, Tensor]
+AttentionOutput = tuple[Tensor, Tensor | None]
 _NAME = "hooked_attention"
 
 
@@ -40,6 +41,8 @@ class AttentionCall:
         mask: Additive, None where nothing is hidden.
         options: What else the layer says, such as ``scaling`` and ``dropout``.
         number: How many calls the hook has seen before this one: the layer's number in the first pass of a block.
+        weights_wanted: Whether somebody may ask the model for its attention weights.
+        has_fast_kernel: Whether the model's family lets PyTorch's fast kernel compute the same.
     """
 
     module: nn.Module
@@ -49,6 +52,8 @@ class AttentionCall:
     mask: Tensor | None
     options: Mapping[str, Any]
     number: int = 0
+    weights_wanted: bool = True
+    has_fast_kernel: bool = False
 
     def eager(self) -> AttentionOutput:
         """Run the model's own eager attention: output (batch, query, head, d_value) and weights."""
@@ -59,21 +64,28 @@ class AttentionCall:
         self,
     ) -> tuple[Float[Tensor, "batch head query key"], Float[Tensor, "batch head key d_value"]]:
         """Return the model's own weights, and one set of values per query head; their product is left to the caller."""
-        empty = self.value[..., :0]
-        _, weights = eager_function(self.module)(self.module, self.query, self.key, empty, self.mask, **self.options)
+        weights = self.weights()
         return weights, self.for_each_head(self.value, weights)
 
+    def weights(self) -> Float[Tensor, "batch head query key"]:
+        """Return the model's own attention weights."""
+        empty = self.value[..., :0]
+        _, weights = eager_function(self.module)(self.module, self.query, self.key, empty, self.mask, **self.options)
+        assert weights is not None
+        return weights
+
     def for_each_head(self, part: Tensor, weights: Tensor) -> Tensor:
-        """Repeat keys or values for every query head, where grouped queries share them.
+        """Repeat keys or values for every query head, where grouped queries share them."""
+        return for_each_head(part, weights.shape[1])
 
-        The result is contiguous, as products want it.
-        """
-        groups = weights.shape[1] // part.shape[1]
-        return part.contiguous() if groups == 1 else part.repeat_interleave(groups, dim=1)
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Return that of the attention weights: batch, head, query, key."""
+        return (*self.query.shape[:3], self.key.shape[2])
 
-    def visible(self, weights: Tensor) -> Bool[Tensor, "batch heads query key"] | None:
+    def visible(self) -> Bool[Tensor, "batch heads query key"] | None:
         """Return what the mask lets each query see; None if that is everything."""
-        return visible_keys(self.mask, weights)
+        return visible_keys(self.mask, self.key.shape[2])
 
 
 Handler = Callable[[AttentionCall], AttentionOutput]
@@ -112,10 +124,15 @@ def hooked_attention(
     """Hand a layer's call to the innermost hook; without one, run the model's own eager attention."""
     hooks = _HOOKS.get(module, [])
     number = hooks[-1].counter.calls if hooks else 0
-    call = AttentionCall(module, query, key, value, attention_mask, options, number)
+    if not hooks:
+        return AttentionCall(module, query, key, value, attention_mask, options).eager()
+    checks = hooks[-1].checks
+    call = AttentionCall(
+        module, query, key, value, attention_mask, options, number, checks.weights_wanted, checks.has_fast_kernel
+    )
     for hook in hooks:
         hook.counter.calls += 1
-    return hooks[-1].run(call) if hooks else call.eager()
+    return hooks[-1].run(call)
 
 
 AttentionInterface.register(_NAME, hooked_attention)
@@ -208,19 +225,22 @@ def head_outputs(weights: Tensor, value: Tensor) -> Float[Tensor, "batch query h
     and handed on in that of the values, as the model's own attention does.
     """
     wide = torch.promote_types(weights.dtype, value.dtype)
+    batch, head, query, key = weights.shape
+    shared, _, width = value.shape[1:]
     with without_autocast(value.device):
-        output = weights.to(wide) @ value.to(wide)
+        folded = weights.to(wide).reshape(batch, shared, head // shared * query, key)  # heads of a group in one product
+        output = (folded @ value.to(wide)).view(batch, head, query, width)
     return output.to(value.dtype).transpose(1, 2).contiguous()
 
 
-def visible_keys(attention_mask: Tensor | None, weights: Tensor) -> Bool[Tensor, "batch heads query key"] | None:
+def visible_keys(attention_mask: Tensor | None, keys: int) -> Bool[Tensor, "batch heads query key"] | None:
     """Read which keys an additive mask lets each query see.
 
     A query that sees none has uniform weights, so it sees all.
     """
     if attention_mask is None:
         return None
-    visible = attention_mask[..., : weights.shape[-1]]
+    visible = attention_mask[..., :keys]
     if visible.dtype != torch.bool:
         visible = visible > torch.finfo(visible.dtype).min / 2
     return visible | ~visible.any(dim=-1, keepdim=True)

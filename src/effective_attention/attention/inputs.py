@@ -21,10 +21,11 @@ def check_shapes(attention: Tensor, value: Tensor) -> None:
             f"attention and value must have 4 axes (batch, head, query, key) and (batch, head, key, d_head), "
             f"got {tuple(attention.shape)} and {tuple(value.shape)}"
         )
-    if attention.shape[:2] != value.shape[:2] or attention.shape[3] != value.shape[2]:
+    grouped = value.shape[1] > 0 and attention.shape[1] % value.shape[1] == 0
+    if attention.shape[0] != value.shape[0] or not grouped or attention.shape[3] != value.shape[2]:
         raise ValueError(
             f"attention {tuple(attention.shape)} and value {tuple(value.shape)} disagree in batch, head or key; under "
-            f"grouped-query attention repeat the values for every query head first"
+            f"grouped queries the number of heads is a multiple of the number of sets of values"
         )
     if not (attention.is_floating_point() and value.is_floating_point()):
         raise TypeError(f"attention and value must be floating point, got {attention.dtype} and {value.dtype}")
@@ -48,15 +49,15 @@ def only_seen(numbers: Tensor, seen: Tensor | None, name: str) -> Tensor:
     return kept
 
 
-def as_visible(mask: Tensor, attention: Tensor) -> Bool[Tensor, "batch heads queries key"] | None:
+def as_visible(mask: Tensor, shape: tuple[int, ...]) -> Bool[Tensor, "batch heads queries key"] | None:
     """Return the mask as bool (batch, 1 or head, 1 or query, key), with a query axis only where queries differ.
 
-    None where nothing is hidden.
+    None where nothing is hidden. ``shape`` is that of the attention.
     """
-    batch, head, query, key = attention.shape
+    batch, head, query, key = shape
     if mask.is_floating_point() and not ((mask == 0) | (mask == 1)).all():
         raise ValueError("mask must be bool or hold 0 and 1 only; turn an additive mask into one with `mask == 0`")
-    visible = mask.to(device=attention.device, dtype=torch.bool)
+    visible = mask.to(torch.bool)
     if visible.shape == (batch, key):
         visible = visible[:, None, None, :]
     elif visible.shape == (query, key):
@@ -68,7 +69,7 @@ def as_visible(mask: Tensor, attention: Tensor) -> Bool[Tensor, "batch heads que
     ):
         raise ValueError(
             f"mask must have shape (batch, key) = {(batch, key)}, (query, key), or broadcast to "
-            f"{tuple(attention.shape)}, got {tuple(mask.shape)}"
+            f"{tuple(shape)}, got {tuple(mask.shape)}"
         )
     if bool(visible.all()):
         return None

@@ -38,6 +38,7 @@ class Layer:
         query: As the model compares them with keys, rotated where it rotates; None: not recorded.
         key: One set per head, as of values.
         scaling: The factor of query times key before the softmax; None: not known.
+        groups: How many heads share a set of values, which is then split once for all of them.
     """
 
     attention: Float[Tensor, "batch head query key"]
@@ -47,11 +48,12 @@ class Layer:
     query: Float[Tensor, "batch head query d_key"] | None = None
     key: Float[Tensor, "batch head key d_key"] | None = None
     scaling: float | None = None
+    groups: int = 1
 
     @cached_property
     def exact(self) -> Decomposition:
         """Split the attention into effective and null part, with padding removed before."""
-        return decompose(self.attention, self.value, self.visible)
+        return decompose(self.attention, self.value[:, :: self.groups], self.visible)
 
     @cached_property
     def _parts(self) -> Decomposition:
@@ -94,14 +96,15 @@ class _CutLayer(Layer):
             visible = visible.expand(len(layer.attention), *visible.shape[1:])[row : row + 1][..., places]
             visible = visible if visible.shape[2] == 1 else visible[:, :, places]
         own = slice(row, row + 1)
-        keys = {name: getattr(layer, name) for name in ("query", "key")}
         return cls(
             layer.attention[own][:, :, places][..., places],
             layer.value[own][:, :, places],
             visible,
             layer.reading,
-            **{name: None if part is None else part[own][:, :, places] for name, part in keys.items()},
+            query=None if layer.query is None else layer.query[own][:, :, places],
+            key=None if layer.key is None else layer.key[own][:, :, places],
             scaling=layer.scaling,
+            groups=layer.groups,
             whole=layer,
             place=(row, places),
         )
@@ -204,6 +207,7 @@ def trace(
 
     def keep(call: AttentionCall) -> AttentionOutput:
         output, weights = call.eager()
+        assert weights is not None
         layers.append(_layer_of(call, weights, reading))
         return output, weights
 
@@ -231,9 +235,10 @@ def _layer_of(call: AttentionCall, weights: Tensor, reading: Reading) -> Layer:
     return Layer(
         weights.detach(),
         call.for_each_head(call.value, weights).detach(),
-        call.visible(weights),
+        call.visible(),
         reading,
         query=call.query.detach(),
         key=call.for_each_head(call.key, weights).detach(),
         scaling=call.options.get("scaling"),
+        groups=call.query.shape[1] // call.value.shape[1],
     )
