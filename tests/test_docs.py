@@ -109,6 +109,14 @@ def test_the_page_of_tables_is_that_of_the_schemas() -> None:
     assert generator().tables_page() == page, "run python scripts/generate_docs.py"
 
 
+def test_the_example_of_factors() -> None:
+    (example,) = blocks("factors.md", "python")
+    names: dict[str, Any] = {}
+    exec(example.replace("4096", "300"), names)
+    assert names["factors"].dense().shape == (1, 12, 300, 300)
+    assert float(names["factors"].error.max()) < 1e-2
+
+
 # --- the recipes of docs/scale.md ---
 
 

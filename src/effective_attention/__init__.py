@@ -18,6 +18,8 @@ from effective_attention.registration import register_attention
 if TYPE_CHECKING:
     from effective_attention.analyses.common.analyse import analyse
     from effective_attention.attention.decomposition import Decomposition, decompose
+    from effective_attention.attention.factorise import factorise
+    from effective_attention.attention.factors import Factors
     from effective_attention.attention.record import AttentionSwap
     from effective_attention.attention.swap import use_attention
     from effective_attention.attention.trace import Trace, trace
@@ -27,10 +29,12 @@ __all__ = [
     "AttentionSwap",
     "Decomposition",
     "Explorer",
+    "Factors",
     "Trace",
     "analyse",
     "decompose",
     "explore",
+    "factorise",
     "trace",
     "use_attention",
 ]
@@ -42,10 +46,12 @@ __getattr__, __dir__ = lazy_names(
         "AttentionSwap": "effective_attention.attention.record",
         "Decomposition": "effective_attention.attention.decomposition",
         "Explorer": "effective_attention.explorer.explore",
+        "Factors": "effective_attention.attention.factors",
         "Trace": "effective_attention.attention.trace",
         "analyse": "effective_attention.analyses.common.analyse",
         "decompose": "effective_attention.attention.decomposition",
         "explore": "effective_attention.explorer.explore",
+        "factorise": "effective_attention.attention.factorise",
         "trace": "effective_attention.attention.trace",
         "use_attention": "effective_attention.attention.swap",
     },
