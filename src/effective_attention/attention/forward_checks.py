@@ -35,11 +35,14 @@ class ForwardChecks:
         self.counter = counter
         self._watch = Watch[nn.Module](_PATIENCE)
         self._counts: list[int] = []
+        self._wanted: list[bool] = []
+        parts = [part for part in model.modules() if hasattr(part, "_supports_sdpa")]
+        self.has_fast_kernel = all(part._supports_sdpa for part in parts)
         self._handles: list[Any] = []
 
     def __enter__(self) -> ForwardChecks:
         self._handles = [
-            self.model.register_forward_pre_hook(self._enter),
+            self.model.register_forward_pre_hook(self._enter, with_kwargs=True),
             self.model.register_forward_hook(self._leave, prepend=True, always_call=True),
         ]
         return self
@@ -50,11 +53,22 @@ class ForwardChecks:
         if error is None:
             self.check_numbers()
 
-    def _enter(self, _module: nn.Module, _inputs: Any) -> None:
+    @property
+    def weights_wanted(self) -> bool:
+        """Tell whether the pass that runs was asked for attention weights; True for a part that is run alone."""
+        return self._wanted[-1] if self._wanted else True
+
+    def _enter(self, module: nn.Module, inputs: tuple[Any, ...], options: dict[str, Any]) -> None:
         self._counts.append(self.counter.calls)
+        asked = options.get("output_attentions")
+        parts = (getattr(part, "config", None) for part in module.modules())
+        by_config = any(bool(getattr(config, "output_attentions", False)) for config in parts)
+        by_place = any(one is True for one in inputs)  # whatever it is that was switched on without its name
+        self._wanted.append(by_config or by_place if asked is None else bool(asked))
 
     def _leave(self, _module: nn.Module, _inputs: Any, output: Any) -> None:
         before = self._counts.pop()
+        self._wanted.pop()
         if output is None:  # the pass has failed, and is about to say why
             self._watch = Watch(_PATIENCE)
             return

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from effective_attention.attention.hook import AttentionCall
 from effective_attention.attention.inputs import as_visible
+from effective_attention.attention.intervals import Intervals, intervals_of
 
 
 @dataclass
@@ -23,6 +25,7 @@ class AttentionSwap:
         output_change: Largest relative change of any head's output, ``||A_effective V - A V|| / ||A V||``; only
             ``padded`` makes one.
         mean_output_change: Its mean over examples, layers and heads.
+        streams: Of each layer that attends for one new token at a time, its ``stream.Stream``.
     """
 
     kind: str = ""
@@ -30,8 +33,9 @@ class AttentionSwap:
     heads: int = 0
     nontrivial: int = 0
     output_change: float = 0.0
+    streams: dict[nn.Module, Any] = field(default_factory=dict, repr=False, compare=False)
     _sum: float = field(default=0.0, repr=False)
-    _mask: tuple[Tensor, Tensor | None] | None = field(default=None, repr=False, compare=False)
+    _mask: tuple[Tensor, Mask] | None = field(default=None, repr=False, compare=False)
 
     @property
     def null_space_share(self) -> float:
@@ -65,11 +69,41 @@ class AttentionSwap:
         self.output_change = max(self.output_change, float(change.max()))
         self._sum += float(change.sum())
 
-    def visible(self, call: AttentionCall, weights: Tensor) -> Bool[Tensor, "batch heads queries key"] | None:
-        """Read the mask as ``split`` wants it, once for all layers that are given the same mask."""
+    def mask(self, call: AttentionCall) -> Mask:
+        """Read what a call's mask says, once for all layers that are given the same."""
         if call.mask is None:
-            return None
+            return Mask(None, None, only_hides=True)
         if self._mask is None or self._mask[0] is not call.mask:
-            visible = call.visible(weights)
-            self._mask = (call.mask, None if visible is None else as_visible(visible, weights))
+            self._mask = (call.mask, Mask.of(call))
         return self._mask[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Mask:
+    """What a mask says.
+
+    Attributes:
+        visible: As ``split`` wants it; None where nothing is hidden.
+        intervals: The keys of each query, where queries see different ones.
+        only_hides: Whether it is 0 where it does not hide: some models add biases to theirs.
+    """
+
+    visible: Bool[Tensor, "batch heads queries key"] | None
+    intervals: Intervals | None
+    only_hides: bool
+
+    @classmethod
+    def of(cls, call: AttentionCall) -> Mask:
+        """Read the mask of a call that has one."""
+        own = call.visible()
+        assert own is not None
+        assert call.mask is not None
+        visible = as_visible(own, call.shape)
+        by_query = visible is not None and visible.shape[2] > 1
+        only_hides = bool(((call.mask[..., : call.shape[3]] == 0) | ~own).all())
+        return cls(visible, intervals_of(visible) if visible is not None and by_query else None, only_hides)
+
+    @property
+    def is_causal(self) -> bool:
+        """Tell whether it hides what stands behind each query, and does nothing else."""
+        return self.only_hides and self.intervals is not None and self.intervals.is_causal

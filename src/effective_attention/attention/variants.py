@@ -17,7 +17,10 @@ from transformers.masking_utils import AttentionMaskInterface, eager_mask
 from effective_attention.attention.decomposition import Decomposition, effective_part, split
 from effective_attention.attention.forward_checks import NOT_FINITE, naming
 from effective_attention.attention.hook import AttentionCall, AttentionOutput, head_outputs
+from effective_attention.attention.kernel_route import factors_of, is_worth_it
+from effective_attention.attention.plain import plain_call
 from effective_attention.attention.record import AttentionSwap
+from effective_attention.attention.stream import Stream
 from effective_attention.finite import NotFiniteError, all_finite
 
 Function = Callable[[AttentionCall, AttentionSwap], AttentionOutput]
@@ -29,14 +32,33 @@ def standard_attention(call: AttentionCall, _record: AttentionSwap) -> Attention
 
 
 def effective_attention(call: AttentionCall, record: AttentionSwap) -> AttentionOutput:
-    """Compute ``A_effective V``, without the null part; the output is the model's own up to rounding."""
-    weights, value = call.weights_and_values()
-    visible = record.visible(call, weights)
+    """Compute ``A_effective V``, without the null part; the output is the model's own up to rounding.
+
+    By a fast kernel, without the attention matrix, where that is the whole truth; else from the model's own weights.
+    """
+    mask = record.mask(call)
+    visible = mask.visible
+    seen = call.shape[3] if visible is None else visible.any(dim=-2).sum(dim=-1)  # (batch, 1 or head)
+    plain = plain_call(call, mask)
+    if plain is not None and record.kind and call.shape[2] == 1 and not torch.is_grad_enabled():
+        found = record.streams.setdefault(call.module, Stream()).row(plain)
+        if found is not None:
+            effective, output, rank = found
+            record.add_nullity(seen - rank)
+            return output.transpose(1, 2).contiguous(), effective
+    if plain is not None and is_worth_it(plain):
+        output = plain.output()
+        factors = factors_of(plain, output.detach())
+        if factors is not None:
+            record.add_nullity(seen - factors.rank)
+            # Both are the same number: the one is what was computed, the other has its derivative.
+            handed_on = factors.output if not output.requires_grad else output + (factors.output - output).detach()
+            return handed_on.transpose(1, 2).contiguous(), factors.dense() if call.weights_wanted else None
+    weights = call.weights()
     # Softmax has made hidden weights exactly 0. Where no graph is made, nobody needs the weights any more.
-    effective, rank = effective_part(weights, value, visible, overwrite=not torch.is_grad_enabled())
-    seen = weights.shape[-1] if visible is None else visible.any(dim=-2).sum(dim=-1)  # (batch, 1 or head)
+    effective, rank = effective_part(weights, call.value, visible, overwrite=not torch.is_grad_enabled())
     record.add_nullity(seen - rank)
-    return head_outputs(effective, value), effective
+    return head_outputs(effective, call.value), effective
 
 
 def padded_attention(call: AttentionCall, record: AttentionSwap) -> AttentionOutput:
@@ -45,7 +67,7 @@ def padded_attention(call: AttentionCall, record: AttentionSwap) -> AttentionOut
     The null space is found with padding inside, and padding columns are set to zero afterwards.
     """
     weights, value = call.weights_and_values()
-    visible = record.visible(call, weights)
+    visible = record.mask(call).visible
     parts = split(weights, value, visible, reading="padded")
     record.add_nullity(weights.shape[-1] - parts.rank)
     record.add_change(parts.output_change(_real_queries(visible, weights)))

@@ -1,0 +1,126 @@
+"""What does effective attention cost at any length, in any kind of model? Ratios to standard attention with weights.
+
+    python benchmarks/lengths.py                  # every shape and length: some minutes
+    python benchmarks/lengths.py bert gpt2 --rounds 5
+
+Whole models with random weights, two layers of their family's base size, batch 2, no gradients. Standard attention is
+the model's own eager one, asked for its weights; effective attention is asked for its weights too (*whole*), or for
+nothing (*factors*: what a model runs with when nobody looks). All take turns in every round; the table shows the median
+ratio and its quartiles. Absolute times are not a result: they are the machine's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from functools import partial
+
+import torch
+import transformers
+from rich.progress import Progress
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from effective_attention import use_attention
+from effective_attention.run.turns import in_turn, ratio_quartiles
+
+BATCH = 2
+VOCABULARY = 5000
+CASES: dict[str, tuple[str, tuple[int, ...]]] = {
+    "bert": ("BERT-base shape", (128, 512, 1024, 2048)),
+    "gpt2": ("GPT-2 small shape, causal", (96, 192, 384, 1024)),
+    "llama": ("small Llama, 8 heads, 2 key-value heads", (192, 1024)),
+    "modernbert": ("ModernBERT-base shape, window 64", (192, 1024)),
+}
+
+
+def build(name: str, length: int) -> PreTrainedModel:
+    """Return a model of two layers, all of them of the kind that is asked for."""
+    torch.manual_seed(0)
+    common = {"vocab_size": VOCABULARY, "max_position_embeddings": length}
+    configs: dict[str, Callable[[], PreTrainedModel]] = {
+        "bert": lambda: transformers.BertModel(transformers.BertConfig(num_hidden_layers=2, **common)),
+        "gpt2": lambda: transformers.GPT2Model(
+            transformers.GPT2Config(n_layer=2, vocab_size=VOCABULARY, n_positions=length)
+        ),
+        "llama": lambda: transformers.LlamaModel(
+            transformers.LlamaConfig(
+                hidden_size=512,
+                intermediate_size=2048,
+                num_hidden_layers=2,
+                num_attention_heads=8,
+                num_key_value_heads=2,
+                **common,
+            )
+        ),
+        "modernbert": lambda: transformers.ModernBertModel(
+            transformers.ModernBertConfig(
+                num_hidden_layers=2,
+                layer_types=["sliding_attention", "sliding_attention"],
+                local_attention=64,
+                pad_token_id=0,
+                bos_token_id=1,
+                eos_token_id=2,
+                cls_token_id=1,
+                sep_token_id=2,
+                **common,
+            )
+        ),
+    }
+    return configs[name]().eval()
+
+
+@torch.no_grad()
+def run(model: PreTrainedModel, kind: str, inputs: dict[str, Tensor], *, weights: bool) -> None:
+    with use_attention(model, kind):
+        model(**inputs, output_attentions=weights)
+
+
+def measure(name: str, length: int, rounds: int) -> dict[str, list[float]]:
+    """Return the seconds of each round, by kind."""
+    model = build(name, length)
+    inputs = {"input_ids": torch.randint(3, VOCABULARY, (BATCH, length))}
+    work = {
+        "standard": partial(run, model, "standard", inputs, weights=True),
+        "whole": partial(run, model, "effective", inputs, weights=True),
+        "factors": partial(run, model, "effective", inputs, weights=False),
+    }
+    seconds: dict[str, list[float]] = {kind: [] for kind in work}
+    for turn in range(rounds + 1):
+        for kind in in_turn(list(work), turn):
+            start = time.perf_counter()
+            work[kind]()
+            seconds[kind].append(time.perf_counter() - start)
+    return {kind: found[1:] for kind, found in seconds.items()}  # the first round warms up
+
+
+def quartiles(seconds: dict[str, list[float]], kind: str) -> str:
+    low, middle, high = ratio_quartiles(seconds[kind], seconds["standard"])
+    return f"{middle:.2f} ({low:.2f}-{high:.2f})"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="shape", help=f"which: {', '.join(CASES)}; default: all")
+    parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--lengths", type=int, nargs="*", help="other lengths")
+    options = parser.parse_args()
+    unknown = sorted(set(options.names) - set(CASES))
+    if unknown:
+        parser.error(f"{unknown[0]} is no shape; choose from {', '.join(CASES)}")
+    names = options.names or list(CASES)
+    rows = []
+    with Progress() as progress:
+        cases = [(name, length) for name in names for length in options.lengths or CASES[name][1]]
+        for name, length in progress.track(cases):
+            seconds = measure(name, length, options.rounds)
+            ratios = [quartiles(seconds, kind) for kind in ("whole", "factors")]
+            rows.append(" | ".join((CASES[name][0], str(length), *ratios)))
+    print("model | tokens | whole / standard, median (quartiles) | factors / standard")
+    print("---|---|---|---")
+    print("\n".join(rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""Calls of which a fast kernel knows everything: softmax of scaled products, a mask, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+
+from effective_attention.attention.decomposition import for_each_head
+from effective_attention.attention.hook import AttentionCall
+from effective_attention.attention.intervals import Intervals
+from effective_attention.attention.precision import without_autocast
+from effective_attention.attention.record import Mask
+
+_MORE_THAN_SOFTMAX = ("softcap", "position_bias", "s_aux", "sinks")
+"""Options of layers whose weights are not a softmax of scaled products alone."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plain:
+    """A call of which ``softmax(scaling Q K^T + mask) V`` is the whole truth.
+
+    Attributes:
+        query: (batch, head, query, d_key).
+        key: (batch, shared, key, d_key).
+        value: (batch, shared, key, d_head).
+        scaling: The factor of query times key.
+        mask: Additive, (batch, 1 or head, 1 or query, key); may weigh keys too; None: nothing is hidden.
+        causal: Whether the mask hides what stands behind each query, and does nothing else.
+        intervals: The keys each query sees, where they differ; None: all see the same.
+        seen: The keys that some query sees, (batch, 1, key).
+    """
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    scaling: float | None
+    mask: Tensor | None
+    intervals: Intervals | None
+    seen: Tensor
+    causal: bool = False
+
+    def output(self) -> Tensor:
+        """Return ``A V``, (batch, head, query, d_head), by the fast kernel."""
+        with without_autocast(self.query.device):
+            return scaled_dot_product_attention(
+                self.query,
+                self.key,
+                self.value,
+                attn_mask=None if self.causal else self.mask,
+                is_causal=self.causal,
+                scale=self.scaling,
+                enable_gqa=self.query.shape[1] != self.key.shape[1],
+            )
+
+    def weights(self, keys: slice = slice(None)) -> Tensor:
+        """Return the attention weights, over keys that hold all that is seen."""
+        key = for_each_head(self.key[:, :, keys], self.query.shape[1])
+        scale = self.query.shape[-1] ** -0.5 if self.scaling is None else self.scaling
+        with without_autocast(self.query.device):
+            scores = self.query @ key.mT * scale
+            if self.mask is not None:
+                scores = scores + self.mask[..., keys]
+            return scores.softmax(dim=-1)
+
+
+def plain_call(call: AttentionCall, mask: Mask) -> Plain | None:
+    """Return the call as a fast kernel takes it; None where that would not be the same, or not worth it.
+
+    Not the same: dropout, which throws other weights away each time; a layer that does more than softmax; half
+    precision, of which outputs are too coarse to find weights by. Not worth it: so few keys that most of them are
+    independent, weights that are wanted with a derivative, a mask for each head.
+    """
+    batch, _, _, keys = call.shape
+    visible = mask.visible
+    if keys <= call.value.shape[-1] or (visible is not None and visible.shape[1] > 1) or not _is_softmax(call):
+        return None
+    if call.weights_wanted and torch.is_grad_enabled() and call.value.requires_grad:
+        return None
+    if visible is None:
+        seen = torch.ones(batch, 1, keys, dtype=torch.bool, device=call.value.device)
+    else:
+        seen = visible.any(dim=-2)
+    added = None if call.mask is None or (visible is None and mask.only_hides) else call.mask[..., :keys]
+    scaling = call.options.get("scaling")
+    return Plain(call.query, call.key, call.value, scaling, added, mask.intervals, seen, mask.is_causal)
+
+
+def _is_softmax(call: AttentionCall) -> bool:
+    """Tell whether PyTorch's kernel computes what the layer does, in float32."""
+    if call.options.get("dropout") or any(call.options.get(name) is not None for name in _MORE_THAN_SOFTMAX):
+        return False
+    types = {call.query.dtype, call.key.dtype, call.value.dtype, torch.float32}
+    additive = call.mask is None or call.mask.is_floating_point()
+    return call.has_fast_kernel and additive and len(types) == 1

@@ -1,0 +1,88 @@
+"""Effective attention of one new token after the other: what a model does that writes text, with its values cached.
+
+The new token's row needs ``(V^T V)^-1`` of all keys so far. That inverse is the state of a stream, d_head x d_head for
+each set of values: a new key changes it in d_head^2 steps, however long the text has become. A cache that drops old
+keys (a sliding window) takes them out again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from effective_attention.attention.decomposition import default_rtol, for_each_head
+from effective_attention.attention.interval_split import solve
+from effective_attention.attention.intervals import Intervals
+from effective_attention.attention.plain import Plain
+from effective_attention.attention.precision import without_autocast
+from effective_attention.kernels.solution import State
+
+
+@dataclass(eq=False)
+class Stream:
+    """One layer's stream; ``beginnings`` counts how often the cache was not the last one, a key later.
+
+    Attributes:
+        state: What the kernel keeps.
+        value: The values of the last call, (batch, shared, key, d_head).
+        seen: Which of their keys are seen, (batch, 1, key).
+        beginnings: How often all keys had to be taken in.
+    """
+
+    state: State | None = None
+    value: Tensor | None = None
+    seen: Tensor | None = None
+    beginnings: int = 0
+
+    @torch.no_grad()
+    def row(self, call: Plain) -> tuple[Tensor, Tensor, Tensor] | None:
+        """Return effective attention of the new token, (batch, head, 1, key), the output, and the rank (batch, head).
+
+        None where too little can be proved.
+        """
+        before_seen = call.seen if self.seen is None else self.seen
+        value, first = self._continue(call)
+        weights = call.weights()
+        batch, heads, _, keys = weights.shape
+        shared = value.shape[1]
+        with without_autocast(value.device):
+            precise = for_each_head(call.value, heads).double()
+            output = weights.double() @ precise  # (batch, head, 1, d_head)
+            start = torch.full((batch, 1, 1), first, device=value.device)
+            known = torch.cat([before_seen[..., :first], call.seen], dim=-1)
+            intervals = Intervals(known, start, start + keys, torch.ones_like(start, dtype=torch.bool))
+            grouped = torch.unflatten(output, 1, (shared, -1))
+            found = solve(grouped, value, intervals, default_rtol(value.dtype), state=self.state)
+            effective = found.coefficients.flatten(1, 2) @ precise.mT
+        if not bool(found.bound.isfinite().all()):
+            return None
+        rank = found.rank.repeat_interleave(heads // shared, dim=1)  # (batch, head, 1)
+        free = rank == call.seen.sum(dim=-1, keepdim=True)
+        effective = torch.where(free[..., None], weights, (effective * call.seen[:, :, None]).to(weights.dtype))
+        return effective, found.output.flatten(1, 2).to(call.value.dtype), rank[..., 0]
+
+    def _continue(self, call: Plain) -> tuple[Tensor, int]:
+        """Make the state fit the cache; return values as the state numbers them, and the first that is still there."""
+        before, seen = self.value, self.seen
+        self.value, self.seen = call.value, call.seen
+        if before is not None and seen is not None and self.state is not None:
+            self.state.places[:, 0] = 0  # the keys of ``before``, counted from its first
+            self.state.places[:, 1] = before.shape[2]
+            if _goes_on(before, call.value) and _goes_on(seen[..., None], call.seen[..., None]):
+                return call.value, 0
+            if _goes_on(before[:, :, 1:], call.value) and _goes_on(seen[:, :, 1:, None], call.seen[..., None]):
+                return torch.cat([before[:, :, :1], call.value], dim=2), 1
+        self.beginnings += 1
+        self.state = State.empty(call.value.shape[0] * call.value.shape[1], call.value.shape[3])
+        return call.value, 0
+
+
+def _goes_on(before: Tensor, now: Tensor) -> bool:
+    """Tell whether ``now`` is ``before`` and one key more: not where a search has put other texts into the cache."""
+    return (
+        now.shape[:2] == before.shape[:2]
+        and now.shape[2] == before.shape[2] + 1
+        and torch.equal(now[:, :, :-1], before)
+    )
