@@ -543,7 +543,7 @@ A, V = torch.ones(2, 3, 4, 5) / 5, torch.ones(2, 3, 5, 6)
 BAD_CALLS: list[tuple[str, type[Exception], str, tuple[Any, ...], dict[str, Any]]] = [
     ("axes of attention", ValueError, r"4 axes .* got \(3, 4, 5\) and \(2, 3, 5, 6\)", (A[0], V), {}),
     ("axes of value", ValueError, r"4 axes .* got \(2, 3, 4, 5\) and \(3, 5, 6\)", (A, V[0]), {}),
-    ("heads", ValueError, r"disagree in batch, head or key; .* is a multiple", (A, V[:, :2]), {}),
+    ("heads", ValueError, r"disagree in batch or head; .* is a multiple", (A, V[:, :2]), {}),
     ("keys", ValueError, r"\(2, 3, 4, 5\) and value \(2, 3, 4, 6\) disagree", (A, V[:, :, :4]), {}),
     ("type", TypeError, r"floating point, got torch.float32 and torch.int64", (A, V.long()), {}),
     ("reading", ValueError, r"reading must be one of .*exact.*padded.*, got 'both'", (A, V), {"reading": "both"}),

@@ -162,8 +162,9 @@ OUTPUT, VALUE = torch.zeros(2, 3, 4, 5), torch.ones(2, 3, 6, 5)
     ("error", "match", "args", "options"),
     [
         (ValueError, r"4 axes .* got \(3, 4, 5\)", (OUTPUT[0], VALUE), {}),
-        (ValueError, "disagree in batch, head or d_head; .*transpose", (OUTPUT.transpose(1, 2), VALUE), {}),
+        (ValueError, "disagree in batch or head; .*transpose", (OUTPUT.transpose(1, 2), VALUE), {}),
         (ValueError, "disagree in batch", (OUTPUT[:1], VALUE), {}),
+        (ValueError, r"output \(2, 3, 4, 4\) .* disagree in d_head", (OUTPUT[..., :4], VALUE), {}),
         (TypeError, "floating point, got torch.float32 and torch.int64", (OUTPUT, VALUE.long()), {}),
         (ValueError, r"mask must have .* = \(2, 6\), got \(2, 4\)", (OUTPUT, VALUE, torch.ones(2, 4)), {}),
         (ValueError, "0 and 1 only", (OUTPUT, VALUE, torch.full((2, 6), -1e9)), {}),

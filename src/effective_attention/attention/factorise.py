@@ -9,7 +9,7 @@ from torch import Tensor
 from effective_attention.attention.column_space import column_space
 from effective_attention.attention.decomposition import default_rtol
 from effective_attention.attention.factors import Factors
-from effective_attention.attention.inputs import only_seen
+from effective_attention.attention.inputs import check_output, only_seen
 from effective_attention.attention.interval_split import solve
 from effective_attention.attention.intervals import Intervals, causal_intervals
 from effective_attention.attention.precision import without_autocast
@@ -50,7 +50,7 @@ def factorise(
         >>> factors.shape, factors.rows(0).shape
         ((1, 1, 3, 3), (1, 1, 1, 3))
     """
-    _check(output, value)
+    check_output(output, value)
     seen = _seen(mask, value)
     value = only_seen(value, seen[:, None, :, None], "value")
     output = only_seen(output, None, "output")
@@ -140,22 +140,6 @@ def _with_doubtful_rows(factors: Factors, output: Tensor, value: Tensor, solutio
         size = torch.linalg.vector_norm(answer, dim=-1) * torch.linalg.matrix_norm(whitener)
         factors.error[batch, heads, query] = (eps * size).to(factors.error.dtype)
     return factors
-
-
-def _check(output: Tensor, value: Tensor) -> None:
-    if output.ndim != 4 or value.ndim != 4:
-        raise ValueError(
-            f"output and value must have 4 axes (batch, head, query, d_head) and (batch, head, key, d_head), "
-            f"got {tuple(output.shape)} and {tuple(value.shape)}"
-        )
-    grouped = value.shape[1] > 0 and output.shape[1] % value.shape[1] == 0
-    if output.shape[0] != value.shape[0] or not grouped or output.shape[3] != value.shape[3]:
-        raise ValueError(
-            f"output {tuple(output.shape)} and value {tuple(value.shape)} disagree in batch, head or d_head; "
-            "an output laid out as transformers does, (batch, query, head, d_head), is turned with transpose(1, 2)"
-        )
-    if not (output.is_floating_point() and value.is_floating_point()):
-        raise TypeError(f"output and value must be floating point, got {output.dtype} and {value.dtype}")
 
 
 def _seen(mask: Tensor | None, value: Tensor) -> Tensor:

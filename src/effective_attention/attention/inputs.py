@@ -10,25 +10,36 @@ from effective_attention.finite import NotFiniteError, all_finite
 
 
 def check_shapes(attention: Tensor, value: Tensor) -> None:
-    """Refuse tensors that do not belong together.
+    """Refuse attention and values that do not belong together.
 
     Raises:
         ValueError: A shape does not fit.
         TypeError: They are no floating-point numbers.
     """
-    if attention.ndim != 4 or value.ndim != 4:
+    _check("attention", "(batch, head, query, key)", attention, value)
+    if attention.shape[3] != value.shape[2]:
+        raise ValueError(f"attention {tuple(attention.shape)} and value {tuple(value.shape)} disagree in key")
+
+
+def check_output(output: Tensor, value: Tensor) -> None:
+    """Refuse what heads hand on and values that do not belong together, as ``check_shapes`` does."""
+    _check("output", "(batch, head, query, d_head)", output, value)
+    if output.shape[3] != value.shape[3]:
+        raise ValueError(f"output {tuple(output.shape)} and value {tuple(value.shape)} disagree in d_head")
+
+
+def _check(name: str, axes: str, first: Tensor, value: Tensor) -> None:
+    shapes = f"{tuple(first.shape)} and {tuple(value.shape)}"
+    if first.ndim != 4 or value.ndim != 4:
+        raise ValueError(f"{name} and value must have 4 axes {axes} and (batch, head, key, d_head), got {shapes}")
+    grouped = value.shape[1] > 0 and first.shape[1] % value.shape[1] == 0
+    if first.shape[0] != value.shape[0] or not grouped:
         raise ValueError(
-            f"attention and value must have 4 axes (batch, head, query, key) and (batch, head, key, d_head), "
-            f"got {tuple(attention.shape)} and {tuple(value.shape)}"
+            f"{name} and value, {shapes}, disagree in batch or head; under grouped queries the number of heads is a "
+            f"multiple of the number of sets of values (transformers has the heads third: transpose(1, 2))"
         )
-    grouped = value.shape[1] > 0 and attention.shape[1] % value.shape[1] == 0
-    if attention.shape[0] != value.shape[0] or not grouped or attention.shape[3] != value.shape[2]:
-        raise ValueError(
-            f"attention {tuple(attention.shape)} and value {tuple(value.shape)} disagree in batch, head or key; under "
-            f"grouped queries the number of heads is a multiple of the number of sets of values"
-        )
-    if not (attention.is_floating_point() and value.is_floating_point()):
-        raise TypeError(f"attention and value must be floating point, got {attention.dtype} and {value.dtype}")
+    if not (first.is_floating_point() and value.is_floating_point()):
+        raise TypeError(f"{name} and value must be floating point, got {first.dtype} and {value.dtype}")
 
 
 def only_seen(numbers: Tensor, seen: Tensor | None, name: str) -> Tensor:
