@@ -48,7 +48,7 @@ def factorise(
         >>> attention, value = torch.full((1, 1, 3, 3), 1 / 3), torch.randn(1, 1, 3, 2)
         >>> factors = factorise(attention @ value, value)
         >>> factors.shape, factors.rows(0).shape
-        ((1, 1, 3, 3), (1, 1, 1, 3))
+        ((1, 1, 3, 3), torch.Size([1, 1, 1, 3]))
     """
     check_output(output, value)
     seen = _seen(mask, value)
