@@ -152,7 +152,45 @@ def test_what_stands_under_the_mask_does_not_matter() -> None:
 def test_no_graph_is_made() -> None:
     attention, value, _, _ = case(12, 4, causal=False)
     value.requires_grad_()
-    assert not factorise(attention @ value, value).left.requires_grad
+    for causal in (False, True):
+        assert not factorise(attention @ value, value, causal=causal).dense().requires_grad
+
+
+def test_float64_keeps_what_counts_in_float64() -> None:
+    attention, value, _, _ = case(20, 4, causal=True)
+    value = value.double()
+    value[..., 3] = value[..., 0] + 1e-9 * value[..., 3]
+    factors = factorise(attention.double() @ value, value, causal=True)
+    assert factors.dense()[:, :, -1].isfinite().all()
+    seen = value[0, 0]
+    expected = (attention.double() @ value)[0, 0, -1] @ torch.linalg.pinv(seen, rtol=1e-15)
+    assert (factors.dense()[0, 0, -1] - expected).abs().max() < 1e-4
+
+
+def test_places_may_be_numbers_lists_or_tensors() -> None:
+    attention, value, _, _ = case(12, 4, causal=False)
+    factors = factorise(attention @ value, value)
+    expected = factors.dense()[:, :, [3, 1]]
+    for places in ([3, 1], (3, 1), torch.tensor([3, 1]), torch.tensor([3, 1], dtype=torch.uint8)):
+        torch.testing.assert_close(factors.rows(places), expected)
+    assert factors.rows([]).shape == (BATCH, HEADS, 0, 12)
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda f: f.rows(1.5), "one number, a row of them or a slice, got 1.5"),
+        (lambda f: f.rows(True), "one number, a row of them or a slice, got True"),
+        (lambda f: f.columns(torch.zeros(2, 2, dtype=torch.long)), "one number, a row of them"),
+        (lambda f: f.top(0), "count must be at least 1, got 0"),
+        (lambda f: list(f.blocks(-1)), "size must be at least 1, got -1"),
+    ],
+)
+@pytest.mark.usefixtures("_without_shape_checks")
+def test_questions_that_make_no_sense(call: Any, match: str) -> None:
+    attention, value, _, _ = case(12, 4, causal=False)
+    with pytest.raises(ValueError, match=match):
+        call(factorise(attention @ value, value))
 
 
 OUTPUT, VALUE = torch.zeros(2, 3, 4, 5), torch.ones(2, 3, 6, 5)
@@ -169,6 +207,9 @@ OUTPUT, VALUE = torch.zeros(2, 3, 4, 5), torch.ones(2, 3, 6, 5)
         (ValueError, r"mask must have .* = \(2, 6\), got \(2, 4\)", (OUTPUT, VALUE, torch.ones(2, 4)), {}),
         (ValueError, "0 and 1 only", (OUTPUT, VALUE, torch.full((2, 6), -1e9)), {}),
         (ValueError, "no more queries than keys, got 6 and 4", (VALUE, OUTPUT), {"causal": True}),
+        (TypeError, "must be tensors, got ndarray and Tensor", (OUTPUT.numpy(), VALUE), {}),
+        (TypeError, "mask must be a tensor, got bool", (OUTPUT, VALUE, True), {}),
+        (ValueError, "must not be empty", (OUTPUT[:0], VALUE[:0]), {}),
         (NotFiniteError, "output holds NaN", (OUTPUT * torch.nan, VALUE), {}),
         (NotFiniteError, "value holds NaN", (OUTPUT, VALUE * torch.nan), {}),
     ],

@@ -129,3 +129,26 @@ def test_blocks_of_queries_change_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     whole = decompose(attention, value, MASKS["window"]).effective
     monkeypatch.setattr(interval_split, "_ROWS", 5)
     torch.testing.assert_close(decompose(attention, value, MASKS["window"]).effective, whole, atol=1e-7, rtol=0)
+
+
+def test_a_heavy_key_among_light_ones() -> None:
+    """The condition number rises beyond what the recursion can take, though it began well."""
+    attention, value = make(CAUSAL, width=3)
+    value[:, :, 15] *= 5e5
+    effective = decompose(attention, value, CAUSAL).effective
+    torch.testing.assert_close(effective.double(), naive(attention.double(), value.double(), CAUSAL), atol=1e-6, rtol=0)
+
+
+def test_hidden_keys_are_zero_where_svd_decides_too() -> None:
+    mask = (PLACE[None] * 7 + PLACE[:, None] * 5) % 3 != 0
+    attention, value = make(mask, width=6)
+    value[..., 3:] = value[..., :3]
+    assert not decompose(attention, value, mask).effective.masked_select(~mask).any()
+    assert not decompose(attention.double(), value.double(), CAUSAL & mask).effective.masked_select(~mask).any()
+
+
+def test_an_empty_batch_is_split_into_nothing() -> None:
+    attention, value = make(CAUSAL)
+    parts = decompose(attention[:0], value[:0], CAUSAL)
+    assert parts.effective.shape == (0, 4, KEYS, KEYS)
+    assert parts.rank.shape == (0, 4)

@@ -129,10 +129,10 @@ def test_what_a_layer_hands_on_comes_from_the_factors() -> None:
         assert not torch.allclose(model(**inputs).last_hidden_state, before, atol=1e-3)
 
 
-@pytest.mark.parametrize("family", ["bert", "gpt2", "llama"])
-def test_gradients_are_those_of_the_model(family: str) -> None:
+@pytest.mark.parametrize(("family", "padding"), [("bert", "left"), ("gpt2", "right"), ("llama", "none")])
+def test_gradients_are_those_of_the_model(family: str, padding: str) -> None:
     model = build(family)
-    inputs = batch("right")
+    inputs = batch(padding)
     direction = torch.randn(3, LENGTH, 16)
     gradients = []
     for kind in ("standard", "effective"):
@@ -143,6 +143,29 @@ def test_gradients_are_those_of_the_model(family: str) -> None:
     assert any(one is not None for one in found)
     for own, ours in zip(*gradients, strict=True):
         torch.testing.assert_close(ours, own, atol=1e-3 * float(own.abs().max()) + 1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "mistral"])
+def test_gradients_where_padding_sees_nothing(family: str) -> None:
+    """PyTorch's kernel gives n times the derivative there: the weights are taken instead."""
+    model = build(family)
+    inputs = batch("left")
+    direction = torch.randn(3, LENGTH, 16)
+    gradients = []
+    for kind in ("standard", "effective"):
+        model.zero_grad()
+        with use_attention(model, kind):
+            (model(**inputs).last_hidden_state * direction).sum().backward()
+        gradients.append([parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None])
+    for own, ours in zip(*gradients, strict=True):
+        torch.testing.assert_close(ours, own, atol=1e-3 * float(own.abs().max()) + 1e-5, rtol=0)
+
+
+def test_weights_keep_their_graph_where_only_queries_are_trained() -> None:
+    model = build("bert").requires_grad_(False)
+    model.encoder.layer[0].attention.self.query.weight.requires_grad_()
+    with use_attention(model, "effective"):
+        assert model(**batch("none"), output_attentions=True).attentions[0].requires_grad
 
 
 def _spoil_heads(model: hf.PreTrainedModel, thin: float) -> None:
@@ -274,3 +297,20 @@ def test_texts_of_different_lengths_are_continued_too() -> None:
     assert torch.equal(made.sequences, model.generate(**inputs, **options))
     assert [stream.beginnings for stream in swap.streams.values()] == [1, 1]
     assert not made.attentions[-1][0][2, :, 0, :15].any()
+
+
+@torch.no_grad()
+def test_a_cache_that_is_written_over_is_noticed() -> None:
+    torch.manual_seed(0)
+    model = WRITERS["grouped"](SIZE | {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}).eval()
+    ids = batch("none")["input_ids"][:1, :20]
+    with use_attention(model, "effective") as swap:
+        cache = model(ids, use_cache=True).past_key_values
+        for step in range(2):
+            model(ids[:, step : step + 1], past_key_values=cache, output_attentions=True)
+        cache.layers[0].values[:, :, 3:6] *= 5
+        rows = model(ids[:, :1], past_key_values=cache, output_attentions=True).attentions
+    assert [stream.beginnings for stream in swap.streams.values()] == [2, 1]
+    value = cache.layers[0].values
+    output = rows[0] @ value.repeat_interleave(2, dim=1)
+    assert float((rows[0] - output @ torch.linalg.pinv(value.repeat_interleave(2, dim=1))).abs().max()) < 1e-5

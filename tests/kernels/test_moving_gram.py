@@ -56,8 +56,10 @@ def naive(value: Tensor, seen: Tensor, start: Tensor, stop: Tensor, output: Tens
     return effective, rank
 
 
-def check(solve: Solve, value: Tensor, seen: Tensor, start: Tensor, stop: Tensor, group: int = 1) -> Solution:
-    """Compare with ``naive``, on outputs that are sums of values."""
+def check(
+    solve: Solve, value: Tensor, seen: Tensor, start: Tensor, stop: Tensor, group: int = 1, *, relative: bool = False
+) -> Solution:
+    """Compare with ``naive``, on outputs that are sums of values; ``relative`` to the size of each, where they vary."""
     problems, keys, _ = value.shape
     place = torch.arange(keys)
     mask = (place >= start[..., None]) & (place < stop[..., None]) & seen[:, None]  # (problem, query, key)
@@ -68,8 +70,9 @@ def check(solve: Solve, value: Tensor, seen: Tensor, start: Tensor, stop: Tensor
     assert torch.equal(found.rank, rank)
     assert (found.bound <= LIMIT).all()
     ours = found.coefficients @ value.double()[:, None].mT * mask[:, None]
-    torch.testing.assert_close(ours, effective, atol=1e-7, rtol=0)
-    torch.testing.assert_close(found.output, output, atol=1e-7, rtol=1e-6)
+    torch.testing.assert_close(ours, effective, atol=1e-6, rtol=0)
+    size = output.abs().amax(dim=-1, keepdim=True) if relative else torch.ones(())
+    torch.testing.assert_close(found.output / size, output / size, atol=1e-6, rtol=1e-6)
     return found
 
 
@@ -142,6 +145,22 @@ def test_a_heavy_key_that_has_gone_leaves_nothing_behind(solve: Solve) -> None:
     value[:, 10] *= 1e3
     start, stop = (part.expand(3, -1) for part in moving("window"))
     check(solve, value, torch.ones(3, KEYS, dtype=torch.bool), start, stop)
+
+
+@pytest.mark.parametrize("factor", [0.5, 0.6, 0.8])
+@pytest.mark.parametrize("width", [1, 2, 3])
+def test_values_that_fade_leave_no_rounding_of_those_before(width: int, factor: float, solve: Solve) -> None:
+    value = values(width) * factor ** torch.arange(KEYS)[:, None]
+    place = torch.arange(KEYS)
+    start = (place - 4 * width).clamp(min=0).expand(3, -1)
+    check(solve, value, torch.ones(3, KEYS, dtype=torch.bool), start, (place + 1).expand(3, -1), relative=True)
+
+
+def test_dimensions_that_are_the_same_but_for_rounding(solve: Solve) -> None:
+    left, right = torch.randn(3, KEYS, 4), torch.randn(3, 4, 12)
+    start, stop = (part.expand(3, -1) for part in moving("window"))
+    found = check(solve, left @ right, torch.ones(3, KEYS, dtype=torch.bool), start, stop)
+    assert found.rank.max() == 4
 
 
 @pytest.mark.parametrize("kind", ["causal", "window"])

@@ -79,4 +79,5 @@ def _svd_column_space(value: Tensor, rtol: float) -> tuple[Tensor, Tensor, Tenso
     keep = singular > rtol * singular[:, :1]
     missing = (0, value.shape[-1] - left.shape[-1])
     whitener = right.mT * torch.where(keep, 1 / singular, 0)[:, None, :]
-    return pad(left * keep[:, None, :], missing), pad(whitener, missing), keep.sum(dim=-1)
+    some = value.any(dim=-1, keepdim=True)  # rounding must not give weight to rows that are 0, as hidden ones are
+    return pad(left * keep[:, None, :] * some, missing), pad(whitener, missing), keep.sum(dim=-1)

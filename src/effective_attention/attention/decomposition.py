@@ -169,7 +169,9 @@ def effective_part(
 def _effective_part(
     attention: Tensor, value: Tensor, visible: Tensor | None, reading: Reading, tolerance: float, *, overwrite: bool
 ) -> tuple[Tensor, Tensor]:
-    batch, _, _, key = attention.shape
+    batch, head, _, key = attention.shape
+    if attention.numel() == 0:
+        return attention, torch.zeros(batch, head, dtype=torch.long, device=value.device)
     if visible is not None and visible.shape[1] > 1:  # heads that share values see different keys
         value = for_each_head(value, attention.shape[1])
     if reading == "padded" or visible is None:

@@ -51,6 +51,8 @@ def factorise(
         ((1, 1, 3, 3), torch.Size([1, 1, 1, 3]))
     """
     check_output(output, value)
+    output = output.detach()
+    value = value.detach()
     seen = _seen(mask, value)
     value = only_seen(value, seen[:, None, :, None], "value")
     output = only_seen(output, None, "output")
@@ -147,8 +149,10 @@ def _seen(mask: Tensor | None, value: Tensor) -> Tensor:
     shape = (value.shape[0], value.shape[2])
     if mask is None:
         return torch.ones(shape, dtype=torch.bool, device=value.device)
+    if not isinstance(mask, Tensor):
+        raise TypeError(f"mask must be a tensor, got {type(mask).__name__}")
     if mask.shape != shape:
         raise ValueError(f"mask must have shape (batch, key) = {shape}, got {tuple(mask.shape)}")
-    if mask.is_floating_point() and not ((mask == 0) | (mask == 1)).all():
+    if mask.dtype != torch.bool and not ((mask == 0) | (mask == 1)).all():
         raise ValueError("mask must be bool or hold 0 and 1 only; turn an additive mask into one with `mask == 0`")
     return mask.to(device=value.device, dtype=torch.bool)

@@ -13,7 +13,7 @@ A row that is known better than its factors, because V is ill-conditioned there,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -23,6 +23,8 @@ from torch import Tensor
 from effective_attention.attention.intervals import Intervals
 from effective_attention.attention.precision import without_autocast
 
+Places = Tensor | Sequence[int] | int | slice
+"""Which queries, or which keys."""
 _NUMBERS = 2**24  # of a block of rows, in all heads
 
 
@@ -71,11 +73,11 @@ class Factors:
         """Return the whole matrix."""
         return self._block(slice(0, self.shape[2]))
 
-    def rows(self, queries: Int[Tensor, " some"] | int | slice) -> Float[Tensor, "batch head some key"]:
+    def rows(self, queries: Places) -> Float[Tensor, "batch head some key"]:
         """Return the rows of some queries."""
         return self._block(_as_index(queries, self.shape[2], self.left.device))
 
-    def columns(self, keys: Int[Tensor, " some"] | int | slice) -> Float[Tensor, "batch head query some"]:
+    def columns(self, keys: Places) -> Float[Tensor, "batch head query some"]:
         """Return the columns of some keys: what every query gives them."""
         index = _as_index(keys, self.shape[3], self.left.device)
         with without_autocast(self.left.device):
@@ -94,19 +96,21 @@ class Factors:
     def row_sums(self) -> Float[Tensor, "batch head query"]:
         """Return the sum of each row: 1 for standard attention, not for the effective part."""
         if self.intervals is None:
-            return self._product(self.left, self.right.sum(dim=2, keepdim=True))[..., 0]
+            return self._product(self.left, self.right.sum(dim=2, keepdim=True))[..., 0].to(self.output.dtype)
         return torch.cat([block.sum(dim=-1) for _, block in self.blocks()], dim=2)
 
     def column_means(self) -> Float[Tensor, "batch head key"]:
         """Return how much attention each key gets on average over all queries."""
         if self.intervals is None:
-            return self._product(self.left.mean(dim=2, keepdim=True), self.right)[..., 0, :]
-        total = sum(block.sum(dim=2) for _, block in self.blocks())
+            mean = self.left.mean(dim=2, keepdim=True)
+            return self._product(mean, self.right)[..., 0, :].to(self.output.dtype)
+        total = sum(block.double().sum(dim=2) for _, block in self.blocks())
         assert isinstance(total, Tensor)
-        return total / self.shape[2]
+        return (total / self.shape[2]).to(self.output.dtype)
 
     def top(self, count: int) -> tuple[Float[Tensor, "batch head query some"], Int[Tensor, "batch head query some"]]:
         """Return the largest weights of each row, and whose they are; all of them where there are fewer keys."""
+        _at_least_one(count, "count")
         most = min(count, self.shape[3])
         found = [block.topk(most, dim=-1) for _, block in self.blocks()]
         return torch.cat([one.values for one in found], dim=2), torch.cat([one.indices for one in found], dim=2)
@@ -124,6 +128,8 @@ class Factors:
             size: How many queries at a time; None: as many as fit 64 MB or so.
         """
         batch, head, query, key = self.shape
+        if size is not None:
+            _at_least_one(size, "size")
         step = max(1, _NUMBERS // max(1, batch * head * key)) if size is None else size
         for first in range(0, query, step):
             rows = slice(first, min(first + step, query))
@@ -147,16 +153,24 @@ class Factors:
         return (folded @ right.to(wide).mT).view(batch, head, query, keys)
 
 
-def _as_index(places: Tensor | int | slice, count: int, device: torch.device) -> Tensor:
+def _as_index(places: Places, count: int, device: torch.device) -> Tensor:
     """Return places as a tensor of numbers from 0; refuse one that is not there."""
     if isinstance(places, slice):
         return torch.arange(count, device=device)[places]
-    if isinstance(places, int):
-        return torch.tensor([_checked(places, count, "query or key")], device=device)
-    if places.numel() > 0:
-        _checked(int(places.min()), count, "query or key")
-        _checked(int(places.max()), count, "query or key")
-    return places.to(device)
+    index = torch.as_tensor(places, device=device)
+    whole = not (index.is_floating_point() or index.is_complex() or index.dtype == torch.bool)
+    if index.ndim > 1 or (not whole and index.numel() > 0):
+        raise ValueError(f"queries and keys are one number, a row of them or a slice, got {places!r}")
+    index = index.reshape(-1).long()
+    if len(index) > 0:
+        _checked(int(index.min()), count, "query or key")
+        _checked(int(index.max()), count, "query or key")
+    return index
+
+
+def _at_least_one(number: int, name: str) -> None:
+    if number < 1:
+        raise ValueError(f"{name} must be at least 1, got {number}")
 
 
 def _checked(place: int, count: int, what: str) -> int:

@@ -240,10 +240,13 @@ def visible_keys(attention_mask: Tensor | None, keys: int) -> Bool[Tensor, "batc
     """
     if attention_mask is None:
         return None
-    visible = attention_mask[..., :keys]
-    if visible.dtype != torch.bool:
-        visible = visible > torch.finfo(visible.dtype).min / 2
+    visible = shown_by(attention_mask[..., :keys])
     return visible | ~visible.any(dim=-1, keepdim=True)
+
+
+def shown_by(mask: Tensor) -> Tensor:
+    """Return what an additive mask does not hide."""
+    return mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
 
 
 def _configs(model: PreTrainedModel) -> list[Any]:

@@ -24,11 +24,15 @@ def check_shapes(attention: Tensor, value: Tensor) -> None:
 def check_output(output: Tensor, value: Tensor) -> None:
     """Refuse what heads hand on and values that do not belong together, as ``check_shapes`` does."""
     _check("output", "(batch, head, query, d_head)", output, value)
+    if 0 in (*output.shape, *value.shape):
+        raise ValueError(f"output and value must not be empty, got {tuple(output.shape)} and {tuple(value.shape)}")
     if output.shape[3] != value.shape[3]:
         raise ValueError(f"output {tuple(output.shape)} and value {tuple(value.shape)} disagree in d_head")
 
 
 def _check(name: str, axes: str, first: Tensor, value: Tensor) -> None:
+    if not (isinstance(first, Tensor) and isinstance(value, Tensor)):
+        raise TypeError(f"{name} and value must be tensors, got {type(first).__name__} and {type(value).__name__}")
     shapes = f"{tuple(first.shape)} and {tuple(value.shape)}"
     if first.ndim != 4 or value.ndim != 4:
         raise ValueError(f"{name} and value must have 4 axes {axes} and (batch, head, key, d_head), got {shapes}")

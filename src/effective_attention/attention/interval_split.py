@@ -15,7 +15,7 @@ from torch import Tensor
 
 from effective_attention.attention.intervals import Intervals
 from effective_attention.kernels import choice
-from effective_attention.kernels.solution import Solution, State
+from effective_attention.kernels.solution import LIMIT, Solution, State
 
 SMALLEST_RTOL = 3e-7
 """The smallest tolerance for which what the recursion takes for zero counts as zero."""
@@ -36,7 +36,7 @@ def solve(
         output: What each query's head hands on, ``a V``.
         value: One set of values for each group of query heads.
         intervals: The keys each query sees, the same for all heads of a group.
-        rtol: Singular values up to ``rtol`` times the largest count as zero; ``SMALLEST_RTOL`` at least.
+        rtol: Up to ``rtol`` times the largest, singular values count as zero; below ``SMALLEST_RTOL`` nothing is sure.
         state: See ``choice.solve_along``.
 
     Returns:
@@ -57,7 +57,9 @@ def solve(
     found = choice.solve_along(value.flatten(0, 1), flat(intervals.seen), start, stop, outputs, state=state)
     if order is not None:
         found = _unsorted(found, order)
-    certain = found.bound * rtol < 1  # then nothing that was kept counts as zero
+    certain = (found.bound * rtol < 1) & (found.bound <= LIMIT)  # then nothing that was kept counts as zero
+    if rtol < SMALLEST_RTOL:
+        certain = torch.zeros_like(certain)
     return Solution(
         found.coefficients.view(batch, shared, group, queries, width),
         found.output.view(batch, shared, group, queries, width),

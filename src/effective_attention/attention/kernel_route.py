@@ -121,19 +121,26 @@ def _by_intervals(call: Plain, intervals: Intervals, output: Tensor) -> Factors 
     answers = output.double()
     answers[:, :, rows.queries] = rows.output
     solution = solve_shared(answers, call.value, intervals)
-    factors = from_solution(output, call.value, intervals, solution)
+    factors = _rounded(from_solution(output, call.value, intervals, solution), output.dtype)
     unsure = ~(factors.error <= LARGEST_ERROR)  # (batch, head, query)
     unsure[:, :, rows.queries] = ~solution.bound.isfinite().repeat_interleave(rows.groups, dim=1)[:, :, rows.queries]
     more = unsure.flatten(0, 1).any(dim=0)
     if 2 * int((more | few).sum()) > len(few):
         return None
-    factors = replace(factors, left=factors.left.to(output.dtype))
     kept = [_put(factors, rows, rows.split(solution))]
     if bool(more.any()):
         rows = _Rows.of(call, intervals, more)
         effective, _ = by_query_mask(rows.weights, rows.value, rows.visible, default_rtol(rows.value.dtype))
         kept.append(_put(factors, rows, effective))
     return replace(factors, rows_kept=tuple(kept))
+
+
+def _rounded(factors: Factors, dtype: torch.dtype) -> Factors:
+    """Round the coefficients, and add to the error what that may cost."""
+    largest = torch.linalg.vector_norm(factors.right, dim=-1).amax(dim=-1)  # (batch, shared)
+    groups = factors.left.shape[1] // factors.right.shape[1]
+    sizes = torch.linalg.vector_norm(factors.left, dim=-1) * largest.repeat_interleave(groups, dim=1)[..., None]
+    return replace(factors, left=factors.left.to(dtype), error=factors.error + torch.finfo(dtype).eps / 2 * sizes)
 
 
 def _put(factors: Factors, rows: _Rows, effective: Tensor) -> WholeRows:

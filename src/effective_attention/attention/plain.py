@@ -71,13 +71,15 @@ def plain_call(call: AttentionCall, mask: Mask) -> Plain | None:
 
     Not the same: dropout, which throws other weights away each time; a layer that does more than softmax; half
     precision, of which outputs are too coarse to find weights by. Not worth it: so few keys that most of them are
-    independent, weights that are wanted with a derivative, a mask for each head.
+    independent, weights that are wanted with a derivative, a mask for each head. Wrong: on the CPU, derivatives of
+    PyTorch's kernel where a query sees nothing, n times what they should be with torch 2.13.
     """
     batch, _, _, keys = call.shape
     visible = mask.visible
     if keys <= call.value.shape[-1] or (visible is not None and visible.shape[1] > 1) or not _is_softmax(call):
         return None
-    if call.weights_wanted and torch.is_grad_enabled() and call.value.requires_grad:
+    differentiated = torch.is_grad_enabled() and any(x.requires_grad for x in (call.query, call.key, call.value))
+    if differentiated and (call.weights_wanted or mask.blinds):
         return None
     if visible is None:
         seen = torch.ones(batch, 1, keys, dtype=torch.bool, device=call.value.device)

@@ -8,7 +8,7 @@ from typing import Any
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from effective_attention.attention.hook import AttentionCall
+from effective_attention.attention.hook import AttentionCall, shown_by
 from effective_attention.attention.inputs import as_visible
 from effective_attention.attention.intervals import Intervals, intervals_of
 
@@ -86,11 +86,13 @@ class Mask:
         visible: As ``split`` wants it; None where nothing is hidden.
         intervals: The keys of each query, where queries see different ones.
         only_hides: Whether it is 0 where it does not hide: some models add biases to theirs.
+        blinds: Whether it hides every key from some query.
     """
 
     visible: Bool[Tensor, "batch heads queries key"] | None
     intervals: Intervals | None
     only_hides: bool
+    blinds: bool = False
 
     @classmethod
     def of(cls, call: AttentionCall) -> Mask:
@@ -100,8 +102,11 @@ class Mask:
         assert call.mask is not None
         visible = as_visible(own, call.shape)
         by_query = visible is not None and visible.shape[2] > 1
-        only_hides = bool(((call.mask[..., : call.shape[3]] == 0) | ~own).all())
-        return cls(visible, intervals_of(visible) if visible is not None and by_query else None, only_hides)
+        mask = call.mask[..., : call.shape[3]]
+        blind = ~shown_by(mask).any(dim=-1, keepdim=True)
+        only_hides = bool(((mask == 0) | ~own | blind).all())
+        intervals = intervals_of(visible) if visible is not None and by_query else None
+        return cls(visible, intervals, only_hides, bool(blind.any()))
 
     @property
     def is_causal(self) -> bool:

@@ -66,7 +66,8 @@ class Stream:
     def _continue(self, call: Plain) -> tuple[Tensor, int]:
         """Make the state fit the cache; return values as the state numbers them, and the first that is still there."""
         before, seen = self.value, self.seen
-        self.value, self.seen = call.value, call.seen
+        self.value = call.value.clone()  # a cache may be written over
+        self.seen = call.seen
         if before is not None and seen is not None and self.state is not None:
             self.state.places[:, 0] = 0  # the keys of ``before``, counted from its first
             self.state.places[:, 1] = before.shape[2]

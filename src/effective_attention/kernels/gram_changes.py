@@ -35,9 +35,10 @@ _CANCELS = 0.05  # what must be left of a key's weight when it is removed
 _TAKEN = 1e3  # times what is left, that may have been taken away before G is summed anew
 _GROWING, FULL, _STALE, SHIFTED, FACTORED = 0, 1, 2, 3, 4
 _MANY = 3  # times d_head keys: with fewer, removing one cancels too often for P to be worth making
-_SHIFT = 1e-12  # of the trace of G: well above rounding, well below the smallest eigenvalue that counts
-_LEFT = 5e-8  # of the shift, that V may have below it: that much of a row's attention could be wrong
-_GAP = 0.05  # at most, as the sum of x (1 - x) over eigenvalues: see _rank_above
+_SMALL_SHIFT = 1e-12  # of the trace of G: well above rounding in float64, below the smallest eigenvalue that counts
+_LARGE_SHIFT = 1e-7  # well above what rounding in float32 leaves of a dimension
+_LEFT = 2e-7  # of the shift, that V may have below it: that much of a row's attention could be wrong
+_GAP = 0.01  # at most, as the sum of x (1 - x) over eigenvalues: see _rank_above
 
 
 @loop
@@ -124,12 +125,12 @@ def remove(gram, inverse, places, sums, lines):  # type: ignore[no-untyped-def]
     change(gram, -1.0, key, key)
     places[2] -= 1
     sums[0] += dot(key, key)
-    if places[4] == FULL:
+    if places[4] == FULL and sums[0] < _TAKEN * trace(gram, len(gram)):
         multiply(inverse, key, reached)
         left = 1 - dot(key, reached)
         if left > _CANCELS:
             change(inverse, 1 / left, reached, reached)
-            places[5] += 1
+            places[5] += int(1 / left)  # by which rounding has grown
             return
     places[4] = _STALE
 
@@ -168,16 +169,22 @@ def _make_full(gram, inverse, places, sums, width, room):  # type: ignore[no-unt
 
 @loop
 def _make_shifted(value, seen, gram, inverse, places, room):  # type: ignore[no-untyped-def]
-    """Invert ``G + shift I``, if there is no eigenvalue near the shift, and next to nothing of V below it."""
+    """Invert ``G + shift I``, if there is no eigenvalue near the shift, and next to nothing of V below it.
+
+    First with a small shift, for keys that are the same; then with a larger one, for dimensions that are the same but
+    for rounding.
+    """
     width = value.shape[1]
-    shift = _SHIFT * trace(gram, width)
-    if not _whiten(gram, room[1], shift, width, room[0]):
-        return
-    square(room[1], inverse, room[0])
-    rank = _rank_above(inverse, shift, width)
-    if rank >= 0 and _below(value, seen, inverse, places, shift) < _LEFT * shift:
-        places[3] = rank
-        places[4] = SHIFTED
+    for share in (_SMALL_SHIFT, _LARGE_SHIFT):
+        shift = share * trace(gram, width)
+        if not _whiten(gram, room[1], shift, width, room[0]):
+            continue
+        square(room[1], inverse, room[0])
+        rank = _rank_above(inverse, shift, width)
+        if rank >= 0 and _below(value, seen, inverse, places, shift) < _LEFT * shift:
+            places[3] = rank
+            places[4] = SHIFTED
+            return
 
 
 @loop
