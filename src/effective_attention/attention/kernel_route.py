@@ -24,13 +24,14 @@ from effective_attention.kernels.solution import Solution
 
 LARGEST_ERROR = 5e-6  # what was seen is 0.15 of it at most
 """How far an entry may be off, by ``Factors.error``, before it is computed from attention weights instead."""
+_LONG = 4  # times d_head keys: with fewer, the kernel saves less than it costs (benchmarks/effective_overhead.py)
 _FEW = 1.25  # times d_head keys: a query that sees no more has values too ill-conditioned to go by its output
 
 
 def is_worth_it(call: Plain) -> bool:
     """Tell whether the kernel is the better way: not where most queries see few keys, and need their weights anyway."""
     if call.intervals is None:
-        return True
+        return call.key.shape[2] >= _LONG * call.value.shape[-1]
     return bool(call.intervals.regular.all()) and 2 * int(_few(call, call.intervals).sum()) <= call.query.shape[2]
 
 
