@@ -7,13 +7,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from effective_attention.attention.column_space import column_space
-from effective_attention.attention.decomposition import default_rtol
+from effective_attention.attention.decomposition import default_rtol, for_each_head
 from effective_attention.attention.factors import Factors
 from effective_attention.attention.inputs import check_output, only_seen
 from effective_attention.attention.interval_split import solve
 from effective_attention.attention.intervals import Intervals, causal_intervals
 from effective_attention.attention.precision import without_autocast
-from effective_attention.kernels.solution import Solution
+from effective_attention.kernels.solution import Solution, State
 
 
 @torch.no_grad()
@@ -91,11 +91,26 @@ def by_keys(output: Tensor, value: Tensor, seen: Tensor) -> Factors:
     )
 
 
-def solve_shared(output: Tensor, value: Tensor, intervals: Intervals) -> Solution:
+def solve_shared(output: Tensor, value: Tensor, intervals: Intervals, *, state: State | None = None) -> Solution:
     """Find the coefficients of every query; heads that share values are solved together."""
     with without_autocast(value.device):
         grouped = torch.unflatten(output, 1, (value.shape[1], -1))
-        return solve(grouped, value, intervals, default_rtol(value.dtype))
+        return solve(grouped, value, intervals, default_rtol(value.dtype), state=state)
+
+
+def rows_of(
+    solution: Solution, weights: Tensor, value: Tensor, visible: Tensor, queries: slice | Tensor = slice(None)
+) -> Tensor:
+    """Return the effective part of weights, (batch, head, row, key): all of a row whose query sees independent keys.
+
+    ``queries`` are the places of the rows in the solution.
+    """
+    coefficients = solution.coefficients.flatten(1, 2)[:, :, queries]
+    rank = solution.rank.repeat_interleave(weights.shape[1] // value.shape[1], dim=1)[:, :, queries]
+    with without_autocast(value.device):
+        found = coefficients @ for_each_head(value, weights.shape[1]).double().mT
+    free = rank == visible.sum(dim=-1)
+    return torch.where(free[..., None], weights, (found * visible).to(weights.dtype))
 
 
 def from_solution(output: Tensor, value: Tensor, intervals: Intervals, solution: Solution) -> Factors:

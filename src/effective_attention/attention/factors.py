@@ -83,7 +83,7 @@ class Factors:
         with without_autocast(self.left.device):
             found = self._product(self.left, self.right[:, :, index])
         if self.intervals is not None:
-            found = found * _between(self.intervals, index)
+            found = found * self.intervals.visible(keys=index)
         for rows in self.rows_kept:
             kept = torch.nn.functional.pad(rows.weights, (0, self.shape[3] - rows.weights.shape[-1]))
             found = found.index_copy(2, rows.queries, kept[..., index].to(found.dtype))
@@ -177,12 +177,6 @@ def _checked(place: int, count: int, what: str) -> int:
     if not 0 <= place < count:
         raise ValueError(f"{what} must be from 0 to {count - 1}, got {place}")
     return place
-
-
-def _between(intervals: Intervals, keys: Tensor) -> Tensor:
-    """Return whether each query sees each of some keys, (batch, heads, query, some)."""
-    start, stop = intervals.start[..., None], intervals.stop[..., None]
-    return (keys >= start) & (keys < stop) & intervals.seen[..., None, keys]
 
 
 def _put_whole_rows(found: Tensor, queries: slice | Tensor, rows: WholeRows, count: int) -> None:

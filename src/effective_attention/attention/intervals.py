@@ -37,11 +37,13 @@ class Intervals:
         up_to = torch.nn.functional.pad(self.seen.long().cumsum(dim=-1), (1, 0))
         return up_to.gather(-1, self.stop) - up_to.gather(-1, self.start)
 
-    def visible(self, queries: slice | Tensor = slice(None)) -> Bool[Tensor, "batch heads query key"]:
-        """Return the mask of some queries again."""
-        place = torch.arange(self.seen.shape[-1], device=self.seen.device)
+    def visible(
+        self, queries: slice | Tensor = slice(None), keys: slice | Tensor = slice(None)
+    ) -> Bool[Tensor, "batch heads some_queries some_keys"]:
+        """Return the mask again, or that of some queries and some keys."""
+        place = torch.arange(self.seen.shape[-1], device=self.seen.device)[keys]
         start, stop = self.start[..., queries, None], self.stop[..., queries, None]
-        return (place >= start) & (place < stop) & self.seen[..., None, :]
+        return (place >= start) & (place < stop) & self.seen[..., None, keys]
 
     @cached_property
     def is_causal(self) -> bool:

@@ -14,13 +14,12 @@ from torch import Tensor
 
 from effective_attention.attention.column_space import column_space, has_full_row_rank
 from effective_attention.attention.decomposition import default_rtol, for_each_head
-from effective_attention.attention.factorise import by_keys, from_solution, solve_shared
+from effective_attention.attention.factorise import by_keys, from_solution, rows_of, solve_shared
 from effective_attention.attention.factors import Factors, WholeRows
 from effective_attention.attention.intervals import Intervals
 from effective_attention.attention.plain import Plain
 from effective_attention.attention.precision import without_autocast
 from effective_attention.attention.projection import by_query_mask
-from effective_attention.kernels.solution import Solution
 
 LARGEST_ERROR = 5e-6  # what was seen is 0.15 of it at most
 """How far an entry may be off, by ``Factors.error``, before it is computed from attention weights instead."""
@@ -128,7 +127,7 @@ def _by_intervals(call: Plain, intervals: Intervals, output: Tensor) -> Factors 
     more = unsure.flatten(0, 1).any(dim=0)
     if 2 * int((more | few).sum()) > len(few):
         return None
-    kept = [_put(factors, rows, rows.split(solution))]
+    kept = [_put(factors, rows, rows_of(solution, rows.weights, rows.value, rows.visible, rows.queries))]
     if bool(more.any()):
         rows = _Rows.of(call, intervals, more)
         effective, _ = by_query_mask(rows.weights, rows.value, rows.visible, default_rtol(rows.value.dtype))
@@ -175,8 +174,9 @@ class _Rows:
         queries = chosen.nonzero()[:, 0]
         keys = int(intervals.stop[..., queries].max()) if len(queries) > 0 else 1
         mask = call.mask if call.mask is None or call.mask.shape[2] == 1 else call.mask[:, :, queries]
-        weights = replace(call, query=call.query[:, :, queries], mask=mask).weights(slice(0, keys))
-        return cls(queries, weights, call.value[:, :, :keys], intervals.visible(queries)[..., :keys])
+        some = slice(0, keys)
+        weights = replace(call, query=call.query[:, :, queries], mask=mask).weights(some)
+        return cls(queries, weights, call.value[:, :, some], intervals.visible(queries, some))
 
     @property
     def groups(self) -> int:
@@ -187,11 +187,3 @@ class _Rows:
     def output(self) -> Tensor:
         """Return what the queries hand on, in float64."""
         return self.weights.double() @ for_each_head(self.value, self.weights.shape[1]).double()
-
-    def split(self, solution: Solution) -> Tensor:
-        """Return the effective part of the weights; all of them where a query's keys are independent."""
-        coefficients = solution.coefficients.flatten(1, 2)[:, :, self.queries]
-        found = coefficients @ for_each_head(self.value, self.weights.shape[1]).double().mT
-        found = (found * self.visible).to(self.weights.dtype)
-        rank = solution.rank.repeat_interleave(self.groups, dim=1)[:, :, self.queries]
-        return torch.where((rank == self.visible.sum(dim=-1))[..., None], self.weights, found)

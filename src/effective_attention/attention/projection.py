@@ -30,7 +30,8 @@ def by_query_mask(attention: Tensor, value: Tensor, visible: Tensor, rtol: float
         if bool((rank == seen.sum(dim=-1)).all()):  # then every subset of the keys has full row rank too
             return attention, rank
     if by_svd:
-        return _by_groups(attention, value, visible, torch.ones(visible.shape[2], dtype=torch.bool), rtol), rank
+        every = torch.ones(visible.shape[2], dtype=torch.bool, device=visible.device)
+        return _by_groups(attention, attention, value, visible, every, rtol), rank
     intervals = intervals_of(visible)
     groups = attention.shape[1] // value.shape[1]
     grouped = torch.unflatten(attention, 1, (-1, groups))
@@ -38,7 +39,7 @@ def by_query_mask(attention: Tensor, value: Tensor, visible: Tensor, rtol: float
     effective = effective.flatten(1, 2)
     regular = intervals.regular.flatten(0, 1).all(dim=0)
     if not bool(regular.all()):
-        effective = _by_groups(effective, value, visible, ~regular, rtol, attention)
+        effective = _by_groups(effective, attention, value, visible, ~regular, rtol)
     unsolved = ((found < 0) & regular).repeat_interleave(groups, dim=1)
     rank = found.amax(dim=-1).repeat_interleave(groups, dim=1)
     if bool((rank < value.shape[-1]).any()):  # all keys together may have more dimensions than those of any query
@@ -47,10 +48,9 @@ def by_query_mask(attention: Tensor, value: Tensor, visible: Tensor, rtol: float
 
 
 def _by_groups(
-    effective: Tensor, value: Tensor, visible: Tensor, chosen: Tensor, rtol: float, attention: Tensor | None = None
+    effective: Tensor, attention: Tensor, value: Tensor, visible: Tensor, chosen: Tensor, rtol: float
 ) -> Tensor:
     """Replace the rows of chosen queries: those that see the same keys share a basis."""
-    attention = effective if attention is None else attention
     places = chosen.nonzero()[:, 0]
     masks = visible[:, :, places].movedim(2, 0).flatten(1)  # (query, batch * heads * key)
     _, group = torch.unique(masks, dim=0, return_inverse=True)
@@ -74,9 +74,8 @@ def _one_by_one(
     shared = head // (attention.shape[1] // value.shape[1])
     seen = own[batch, head, query]  # (row, key)
     most = int(seen.sum(dim=-1).max())
-    keys = seen.to(torch.uint8).argsort(dim=-1, descending=True, stable=True)[
-        :, :most
-    ]  # those that are seen come first
+    order = seen.to(torch.uint8).argsort(dim=-1, descending=True, stable=True)  # those that are seen come first
+    keys = order[:, :most]
     done = []
     for rows in torch.split(torch.arange(len(batch), device=batch.device), max(1, _MOST // (most * value.shape[3]))):
         some = keys[rows]

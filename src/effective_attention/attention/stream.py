@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from effective_attention.attention.decomposition import default_rtol, for_each_head
-from effective_attention.attention.interval_split import solve
+from effective_attention.attention.decomposition import for_each_head
+from effective_attention.attention.factorise import rows_of, solve_shared
 from effective_attention.attention.intervals import Intervals
 from effective_attention.attention.plain import Plain
 from effective_attention.attention.precision import without_autocast
@@ -42,29 +42,26 @@ class Stream:
 
         None where too little can be proved.
         """
-        before_seen = call.seen if self.seen is None else self.seen
-        value, first = self._continue(call)
+        value, seen, first = self._continue(call)
         weights = call.weights()
         batch, heads, _, keys = weights.shape
-        shared = value.shape[1]
         with without_autocast(value.device):
-            precise = for_each_head(call.value, heads).double()
-            output = weights.double() @ precise  # (batch, head, 1, d_head)
-            start = torch.full((batch, 1, 1), first, device=value.device)
-            known = torch.cat([before_seen[..., :first], call.seen], dim=-1)
-            intervals = Intervals(known, start, start + keys, torch.ones_like(start, dtype=torch.bool))
-            grouped = torch.unflatten(output, 1, (shared, -1))
-            found = solve(grouped, value, intervals, default_rtol(value.dtype), state=self.state)
-            effective = found.coefficients.flatten(1, 2) @ precise.mT
+            output = weights.double() @ for_each_head(call.value, heads).double()  # (batch, head, 1, d_head)
+        start = torch.full((batch, 1, 1), first, device=value.device)
+        intervals = Intervals(seen, start, start + keys, torch.ones_like(start, dtype=torch.bool))
+        found = solve_shared(output, value, intervals, state=self.state)
         if not bool(found.bound.isfinite().all()):
             return None
-        rank = found.rank.repeat_interleave(heads // shared, dim=1)  # (batch, head, 1)
-        free = rank == call.seen.sum(dim=-1, keepdim=True)
-        effective = torch.where(free[..., None], weights, (effective * call.seen[:, :, None]).to(weights.dtype))
-        return effective, found.output.flatten(1, 2).to(call.value.dtype), rank[..., 0]
+        effective = rows_of(found, weights, call.value, call.seen[:, :, None])
+        rank = found.rank[..., 0].repeat_interleave(heads // value.shape[1], dim=1)
+        return effective, found.output.flatten(1, 2).to(call.value.dtype), rank
 
-    def _continue(self, call: Plain) -> tuple[Tensor, int]:
-        """Make the state fit the cache; return values as the state numbers them, and the first that is still there."""
+    def _continue(self, call: Plain) -> tuple[Tensor, Tensor, int]:
+        """Make the state fit the cache.
+
+        Returns:
+            Values and which keys are seen, as the state numbers them; the number of the first that is still there.
+        """
         before, seen = self.value, self.seen
         self.value = call.value.clone()  # a cache may be written over
         self.seen = call.seen
@@ -72,12 +69,13 @@ class Stream:
             self.state.places[:, 0] = 0  # the keys of ``before``, counted from its first
             self.state.places[:, 1] = before.shape[2]
             if _goes_on(before, call.value) and _goes_on(seen[..., None], call.seen[..., None]):
-                return call.value, 0
+                return call.value, call.seen, 0
             if _goes_on(before[:, :, 1:], call.value) and _goes_on(seen[:, :, 1:, None], call.seen[..., None]):
-                return torch.cat([before[:, :, :1], call.value], dim=2), 1
+                value = torch.cat([before[:, :, :1], call.value], dim=2)
+                return value, torch.cat([seen[..., :1], call.seen], dim=-1), 1
         self.beginnings += 1
         self.state = State.empty(call.value.shape[0] * call.value.shape[1], call.value.shape[3])
-        return call.value, 0
+        return call.value, call.seen, 0
 
 
 def _goes_on(before: Tensor, now: Tensor) -> bool:

@@ -3,7 +3,8 @@
 ``places`` and ``sums`` are those of ``solution.State``, of one problem; vectors are matrices of one row. A problem is
 in one of five modes:
 
-- *growing*: its keys do not span all dimensions yet; P is the pseudo-inverse, ``basis`` what they span;
+- *growing*: its keys do not span all dimensions yet; P is the pseudo-inverse, ``outside`` projects on what they do not
+  span;
 - *full*: they do; P is the inverse;
 - *factored*: keys have gone, and those that are left span all dimensions, but there are few of them. P is not worth
   making: R stands in its place, ``P = R R^T``; good for this query only;

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from effective_attention.kernels.gram_changes import clear
 from effective_attention.kernels.small_matrices import step_gram, step_inverse, trace
 from effective_attention.kernels.threads import loop
 
@@ -28,8 +27,7 @@ def extend(value, gram, inverse, places, output, coefficients, result, bound, ra
         for n in range(pair):
             total += factors[n] * _dot(lines, n, lines, n)
             bound[query + k + n] = total
-    clear(vectors)
-    step_inverse(inverse, factors, lines, vectors, results)  # the last changes
+    step_inverse(inverse, factors, lines, vectors, results)  # the last changes; nobody reads the products
     keys, solved, back = np.zeros((2, size)), np.zeros((2, size)), np.zeros((2, size))
     total = trace(gram, width)
     for k in range(0, run, 2):

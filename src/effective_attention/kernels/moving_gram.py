@@ -8,7 +8,7 @@ float64 (Sherman & Morrison):
     G - v v^T    P + u u^T / (1 - v u)
 
 While there are fewer independent keys than ``d`` numbers, ``P`` is the pseudo-inverse: a key with a part ``c`` outside
-the span of those before it (found by Gram & Schmidt, twice) adds a dimension (Meyer 1973),
+the span of those before it (found by projecting twice) adds a dimension (Meyer 1973),
 
     P - (u c^T + c u^T) / c c + (1 + v u) c c^T / (c c)^2
 
@@ -41,10 +41,7 @@ from effective_attention.kernels.gram_changes import (
     write,
 )
 from effective_attention.kernels.gram_runs import extend
-from effective_attention.kernels.small_matrices import (
-    multiply,
-    multiply_rows,
-)
+from effective_attention.kernels.small_matrices import multiply, multiply_rows
 from effective_attention.kernels.solution import Solution, State
 from effective_attention.kernels.threads import loop, run_threaded
 
