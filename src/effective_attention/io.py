@@ -153,6 +153,14 @@ def csv_cell(text: str) -> str:
     return f"'{text}" if _FORMULA.match(text) else text
 
 
+def cache_root() -> Path:
+    """Return where caches are: ``$EFFECTIVE_ATTENTION_CACHE``, or else a folder in the user's cache."""
+    chosen = os.environ.get("EFFECTIVE_ATTENTION_CACHE")
+    if chosen:
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "effective-attention"
+
+
 # --- caches: what texts were turned into. One that is damaged or cannot be written costs time, never the run ---
 
 
@@ -251,7 +259,10 @@ class PartStore:
             return None
 
 
-def check_disk(option: str, folder: Path | None, size: int) -> None:
+_OTHER_DISK = "make room, or choose another disk with data.token_cache=<folder>, or fewer examples with limit=<number>"
+
+
+def check_disk(option: str, folder: Path | None, size: int, advice: str = _OTHER_DISK) -> None:
     """Refuse, before any work, what does not fit where ``folder`` is, or will be; ``size`` in bytes."""
     place = Path(tempfile.gettempdir()) if folder is None else folder
     while not place.exists():
@@ -259,7 +270,4 @@ def check_disk(option: str, folder: Path | None, size: int) -> None:
     free = shutil.disk_usage(place).free
     if size > free:
         needed, left = (f"{count / 1e9:.1f} GB" for count in (size, free))
-        raise UserError(
-            f"{option}: {needed} are needed in {place}, where {left} are free; make room, or choose another disk with "
-            f"data.token_cache=<folder>, or fewer examples with limit=<number>"
-        )
+        raise UserError(f"{option}: {needed} are needed in {place}, where {left} are free; {advice}")

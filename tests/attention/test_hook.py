@@ -6,8 +6,10 @@ import pytest
 import torch
 import transformers as hf
 
-from effective_attention.attention import forward_checks, hook
-from effective_attention.attention.hook import AttentionCall, Calls, attention_hook
+from effective_attention.attention import forward_checks, handlers
+from effective_attention.attention.call import AttentionCall
+from effective_attention.attention.handlers import Calls
+from effective_attention.attention.hook import attention_hook
 from effective_attention.attention.replacement import logits_with
 from effective_attention.attention.swap import use_attention
 from effective_attention.attention.trace import trace
@@ -31,6 +33,11 @@ def model():
 IDS = torch.arange(1, 9)[None]
 
 
+def own(call: AttentionCall):
+    """Do what the model does."""
+    return call.eager()
+
+
 def test_a_handler_is_handed_every_layers_call_in_order(model):
     numbers = []
 
@@ -47,7 +54,7 @@ def test_a_handler_is_handed_every_layers_call_in_order(model):
 
 def test_a_part_of_the_model_can_be_run_alone(model):
     calls = Calls()
-    with torch.no_grad(), attention_hook(model, AttentionCall.eager, counter=calls):
+    with torch.no_grad(), attention_hook(model, own, counter=calls):
         model.bert(IDS)
     assert calls.calls == 3
 
@@ -59,7 +66,7 @@ def test_any_thread_may_run_the_model(model):
         with torch.no_grad():
             model(IDS)
 
-    with attention_hook(model, AttentionCall.eager, counter=calls):
+    with attention_hook(model, own, counter=calls):
         thread = threading.Thread(target=run)
         thread.start()
         thread.join()
@@ -69,7 +76,7 @@ def test_any_thread_may_run_the_model(model):
 def test_mode_implementation_and_hooks_are_restored_after_an_error(model):
     model.train()
     before = model.config._attn_implementation
-    with attention_hook(model, AttentionCall.eager, evaluation=True):
+    with attention_hook(model, own, evaluation=True):
         assert not model.training
 
     def fail(_call):
@@ -79,7 +86,7 @@ def test_mode_implementation_and_hooks_are_restored_after_an_error(model):
         model(IDS)
     assert model.training
     assert model.config._attn_implementation == before
-    assert not any(hook._HOOKS.get(module) for module in model.modules())
+    assert not any(handlers._HOOKS.get(module) for module in model.modules())
     assert not model._forward_hooks
     assert not model._forward_pre_hooks
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from effective_attention import decompose, trace, use_attention
-from effective_attention.attention.hook import head_outputs
+from effective_attention.attention.call import head_outputs
 from effective_attention.attention.precision import without_autocast
 
 HALF = (torch.bfloat16, torch.float16)

@@ -12,7 +12,9 @@ import transformers as hf
 from torch import Tensor, nn
 
 from effective_attention import decompose, use_attention
-from effective_attention.attention import hook
+from effective_attention.attention import call as calls
+from effective_attention.attention import handlers
+from effective_attention.attention.hook import attention_hook
 
 SMALL: dict[str, Any] = {
     "vocab_size": 50,
@@ -30,7 +32,15 @@ BUILDERS: dict[str, Callable[[], hf.PreTrainedModel]] = {
     "electra": lambda: hf.ElectraModel(hf.ElectraConfig(**SMALL, embedding_size=8)),
     "gpt2": lambda: hf.GPT2Model(hf.GPT2Config(vocab_size=50, n_embd=16, n_layer=2, n_head=4)),
     "llama": lambda: hf.LlamaModel(hf.LlamaConfig(**SMALL, num_key_value_heads=2)),
+    "mpnet": lambda: hf.MPNetModel(hf.MPNetConfig(**SMALL, pad_token_id=0)),
+    "deberta": lambda: hf.DebertaModel(hf.DebertaConfig(**SMALL, relative_attention=True, pos_att_type=["c2p", "p2c"])),
+    "deberta_v2": lambda: hf.DebertaV2Model(
+        hf.DebertaV2Config(**SMALL, relative_attention=True, pos_att_type=["c2p", "p2c"])
+    ),
+    "roformer": lambda: hf.RoFormerModel(hf.RoFormerConfig(**SMALL, embedding_size=8)),
+    "xlnet": lambda: hf.XLNetModel(hf.XLNetConfig(vocab_size=50, d_model=16, n_layer=2, n_head=4, d_inner=24)),
 }
+WATCHED = ("mpnet", "deberta", "deberta_v2", "roformer", "xlnet")  # not by transformers' AttentionInterface
 SEQUENCE_TO_SEQUENCE = {"layers": 1, "attention_heads": 4, "ffn_dim": 24}
 CAUSAL = ("gpt2", "llama")
 KEYS = 11
@@ -71,12 +81,12 @@ def captured_values(model: hf.PreTrainedModel, inputs: dict[str, Tensor]) -> lis
     """Return the values of every layer as the attention function sees them, one set per query head."""
     values: list[Tensor] = []
 
-    def spy(call: hook.AttentionCall) -> hook.AttentionOutput:
+    def spy(call: calls.AttentionCall) -> calls.AttentionOutput:
         weights, value = call.weights_and_values()
         values.append(value)
-        return hook.head_outputs(weights, value), weights
+        return calls.head_outputs(weights, value), weights
 
-    with hook.attention_hook(model, spy):
+    with attention_hook(model, spy):
         model(**inputs)
     return values
 
@@ -104,7 +114,9 @@ def test_same_output_and_the_split_weights(family: str, side: str) -> None:
     torch.testing.assert_close(effective, standard, atol=2e-4, rtol=1e-4)
     for value, a, e in zip(captured_values(model, inputs), weights, parts, strict=True):
         expected = decompose(a, value, seen_by(inputs, family))
-        torch.testing.assert_close(e, expected.effective, atol=1e-4, rtol=0)
+        real = inputs["attention_mask"].bool()  # DeBERTa and XLNet let padding see other keys than words see
+        found, wanted = (part.transpose(1, 2)[real] for part in (e, expected.effective))  # (real query, head, key)
+        torch.testing.assert_close(found, wanted, atol=1e-4, rtol=0)
         torch.testing.assert_close(e @ value, a @ value, atol=1e-4, rtol=0)
         assert float(expected.null.abs().max()) > 1e-3
         if family in CAUSAL:
@@ -216,6 +228,8 @@ def hooks(model: nn.Module) -> int:
 
 @pytest.mark.parametrize("own", ["eager", "sdpa"])
 def test_restored_on_exit_and_on_error(family: str, own: str) -> None:
+    if own == "sdpa" and family in WATCHED:
+        pytest.skip("the family has no attention by a fast kernel")
     model = build(family)
     inputs = batch()
     model.set_attn_implementation(own)
@@ -228,7 +242,7 @@ def test_restored_on_exit_and_on_error(family: str, own: str) -> None:
         model(input_ids=torch.full((1, 3), 10**6))  # no such token: fails inside forward
     assert model.config._attn_implementation == own
     assert hooks(model) == 0
-    assert not any(hook._HOOKS.get(module) for module in model.modules())
+    assert not any(handlers._HOOKS.get(module) for module in model.modules())
     with torch.no_grad():
         assert torch.equal(model(**inputs).last_hidden_state, before)
 
@@ -245,7 +259,7 @@ def test_nested_use() -> None:
     assert (outer.calls, inner.calls) == (6, 2)  # a call counts for both, its effect for the innermost
     assert inner.output_change > 0.01
     assert outer.output_change == 0
-    assert not any(hook._HOOKS.get(module) for module in model.modules())
+    assert not any(handlers._HOOKS.get(module) for module in model.modules())
 
 
 def test_two_models_at_once() -> None:
@@ -308,29 +322,6 @@ def test_dropout_is_kept() -> None:
 # --- errors ---
 
 
-def deberta() -> hf.PreTrainedModel:
-    return hf.DebertaV2Model(hf.DebertaV2Config(**SMALL))
-
-
-def mpnet() -> hf.PreTrainedModel:
-    return hf.MPNetModel(hf.MPNetConfig(**SMALL))
-
-
-@pytest.mark.parametrize("build_foreign", [deberta, mpnet])
-def test_models_outside_the_interface(build_foreign: Callable[[], hf.PreTrainedModel]) -> None:
-    model = build_foreign().eval()
-    before = model.config._attn_implementation
-    with (
-        pytest.raises(
-            ValueError, match=r"does not call its attention through .*AttentionInterface.*choose a model that does"
-        ),
-        use_attention(model, "effective"),
-    ):
-        model(**batch())
-    assert model.config._attn_implementation == before
-    assert hooks(model) == 0
-
-
 @pytest.fixture
 def lazy_model() -> hf.PreTrainedModel:
     """Make a model that claims the interface and never calls it."""
@@ -340,7 +331,7 @@ def lazy_model() -> hf.PreTrainedModel:
 
 
 def test_model_that_never_calls_the_function(lazy_model: hf.PreTrainedModel) -> None:
-    with pytest.raises(ValueError, match=r"BertModel does not call"), use_attention(lazy_model, "effective"):
+    with pytest.raises(ValueError, match=r"BertModel: no attention was met"), use_attention(lazy_model, "effective"):
         lazy_model(**batch())
     assert hooks(lazy_model) == 0
 
@@ -348,7 +339,7 @@ def test_model_that_never_calls_the_function(lazy_model: hf.PreTrainedModel) -> 
 @pytest.mark.parametrize(
     ("model", "kind", "error", "match"),
     [
-        (nn.Linear(2, 2), "effective", TypeError, "needs a transformers model, got Linear"),
+        ([1, 2], "effective", TypeError, r"needs a model \(torch.nn.Module\), got list"),
         ("bert", "fancy", ValueError, "one of standard, effective, padded, got 'fancy'"),
     ],
     ids=["no model", "no kind"],

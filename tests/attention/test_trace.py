@@ -9,6 +9,7 @@ from transformers import (
     ElectraConfig,
     GPT2Config,
     LlamaConfig,
+    MPNetConfig,
     PreTrainedModel,
     RobertaConfig,
     XLNetConfig,
@@ -25,6 +26,8 @@ FAMILIES = {
     "electra": ElectraConfig(**SMALL, embedding_size=32),
     "gpt2": GPT2Config(vocab_size=50, n_embd=32, n_layer=2, n_head=4),
     "llama": LlamaConfig(**SMALL, num_key_value_heads=2),
+    "mpnet": MPNetConfig(**SMALL, max_position_embeddings=64),
+    "xlnet": XLNetConfig(vocab_size=50, d_model=32, n_layer=2, n_head=4, d_inner=32),
 }
 
 
@@ -111,12 +114,6 @@ def test_without_a_mask_every_token_is_real():
     assert bool(seen.mask.all())
     assert seen.lengths.tolist() == [12, 12]
     assert seen.reference is None
-
-
-def test_a_model_outside_the_interface_is_refused():
-    config = XLNetConfig(vocab_size=50, d_model=32, n_layer=2, n_head=4, d_inner=32)
-    with pytest.raises(ValueError, match="AttentionInterface"):
-        trace(make(config), batch())
 
 
 def test_labels_and_index_are_kept_from_the_model():

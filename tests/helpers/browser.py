@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from effective_attention.explorer.page import build_page
-from effective_attention.explorer.sides import Side
+from effective_attention.explorer.sides import KeyTokens, Side
 
 LAYERS = 2
 HEADS = 3
 WIDTH = 4
 TOKENS = ["[CLS]", "the", "fox", "jumps", "over", ".", "[SEP]"]
+WRITTEN = ["[BOS]", "le", "renard", "saute"]
 HOSTILE = [
     "[CLS]",
     "<img src=x onerror=hit()>",
@@ -34,14 +36,21 @@ PARTS = ("standard", "effective", "null", "difference")
 
 
 def made_up(
-    tokens: list[str] = TOKENS, *, seed: int = 0, layers: int = LAYERS, heads: int = HEADS, **facts: Any
+    tokens: list[str] = TOKENS,
+    *,
+    seed: int = 0,
+    layers: int = LAYERS,
+    heads: int = HEADS,
+    keys: list[str] | None = None,
+    **facts: Any,
 ) -> Side:
     """Make up a side: weights as a softmax makes them, an effective part of both signs; layer 0 loses nothing."""
     random = np.random.default_rng(seed)
     size = len(tokens)
-    standard = [random.dirichlet([0.3] * size, size=(heads, size)) for _ in range(layers)]
+    others = size if keys is None else len(keys)
+    standard = [random.dirichlet([0.3] * others, size=(heads, size)) for _ in range(layers)]
     effective = [part - (0.02 * random.normal(size=part.shape) if layer else 0) for layer, part in enumerate(standard)]
-    vectors = [[random.normal(size=(heads, size, WIDTH)) for _ in range(layers)] for _ in range(2)]
+    vectors = [[random.normal(size=(heads, count, WIDTH)) for _ in range(layers)] for count in (size, others)]
     given: dict[str, Any] = {
         "texts": ("the fox jumps over.",),
         "prediction": {"kind": "class", "probabilities": [["no", 0.125], ["yes", 0.875]]},
@@ -55,7 +64,8 @@ def made_up(
         segments=[0] * size,
         standard=standard,
         effective=effective,
-        ranks=[[size - (layer > 0)] * heads for layer in range(layers)],
+        ranks=[[others - (layer > 0)] * heads for layer in range(layers)],
+        keys=None if keys is None else KeyTokens(keys, [token.startswith("[") for token in keys]),
         query=vectors[0],
         key=vectors[1],
         **given,
@@ -88,8 +98,29 @@ def one() -> Side:
 
 
 @cache
+def causal() -> Side:
+    """Make up a side of a model in which no token sees a later one."""
+    side = made_up()
+    return replace(
+        side, standard=[np.tril(part) for part in side.standard], effective=[np.tril(part) for part in side.effective]
+    )
+
+
+@cache
 def pair() -> tuple[Side, Side]:
     return made_up(name="before"), made_up(seed=1, name="after")
+
+
+@cache
+def three() -> tuple[Side, Side, Side]:
+    """Make up the three attentions of a model that reads one text and writes another, its decoder a smaller one."""
+    facts: dict[str, Any] = {"texts": ("the fox jumps over.", "le renard saute"), "prediction": None}
+    smaller: dict[str, Any] = {"heads": HEADS - 1, **facts}
+    return (
+        made_up(layers=LAYERS + 1, stack="encoder", **facts),
+        made_up(WRITTEN, seed=1, stack="decoder", **smaller),
+        made_up(WRITTEN, seed=2, keys=TOKENS, stack="cross", **smaller),
+    )
 
 
 @cache
@@ -97,6 +128,8 @@ def page_of(kind: str) -> str:
     """Build the HTML of one of a few pages."""
     made = {
         "one": lambda: [one()],
+        "causal": lambda: [causal()],
+        "causal and not": lambda: [replace(causal(), name="left to right"), replace(one(), name="both ways")],
         "pair": lambda: list(pair()),
         "texts": lambda: [made_up(name="first"), made_up(["[CLS]", "a", "[SEP]"], seed=2, name="second")],
         "hostile": lambda: [
@@ -104,6 +137,8 @@ def page_of(kind: str) -> str:
                 HOSTILE, texts=("<img src=x onerror=hit()>", "</script><script>hit()</script>"), model="<b>bold</b>"
             )
         ],
+        "three": lambda: list(three()),
+        "bare": lambda: [replace(made_up(["a", "b"], keys=TOKENS, texts=()), effective=None, ranks=None)],
         "long": lambda: [made_up([f"word{i}" for i in range(300)], layers=1, heads=2)],
     }[kind]()
     return build_page(made, title="<script>hit()</script>" if kind == "hostile" else "A fox")

@@ -96,6 +96,7 @@ def build_model(family: str, classes: int = 2) -> Any:
             vocab_size=30, n_embd=16, n_layer=2, n_head=4, bos_token_id=CLS, eos_token_id=SEP, **common
         ),
         "llama": hf.LlamaConfig(**sizes, **common, num_key_value_heads=2),
+        "xlnet": hf.XLNetConfig(vocab_size=30, d_model=16, n_layer=2, n_head=4, d_inner=24, **common),
     }
     torch.manual_seed(0)
     model = hf.AutoModelForSequenceClassification.from_config(configs[family]).eval()

@@ -35,5 +35,7 @@ def numbers_of(html: str, side: int, part: str, layer: int) -> Any:
     if name is None:
         return None
     (text,) = re.findall(rf'<script type="text/plain" id="{name}">([^<]*)</script>', html)
-    last = facts["d_key"] if part in ("query", "key") else facts["size"]
-    return np.array(unpacked(text, header["alphabet"])).reshape(facts["heads"], facts["size"], last)
+    keys = (facts["keys"] or facts)["size"]
+    last = facts["d_key"] if part in ("query", "key") else keys
+    rows = keys if part == "key" else facts["size"]
+    return np.array(unpacked(text, header["alphabet"])).reshape(facts["heads"], rows, last)

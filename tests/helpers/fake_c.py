@@ -90,7 +90,7 @@ def exemplars(
                 {**place, "position": spot, "token": token, "value": float(values[spot]), "special": special[spot]}
                 for spot, token in enumerate(tokens)
             ]
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows).assign(first_token=True)
 
 
 def token_identity(random: np.random.Generator, axes: dict[str, Any]) -> pd.DataFrame:

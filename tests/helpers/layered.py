@@ -13,6 +13,12 @@ def square(rows: pd.DataFrame) -> np.ndarray:
     return rows.pivot_table(index="layer", columns="head", values="value").to_numpy()
 
 
+def deep(table: pd.DataFrame, *, times: int) -> pd.DataFrame:
+    """Set the table's layers several times on top of each other: of a model with so many times more."""
+    layers = table["layer"].max() + 1
+    return pd.concat([table.assign(layer=table["layer"] + layers * time) for time in range(times)], ignore_index=True)
+
+
 def assert_heatmaps_and_averages(name: str, table: pd.DataFrame, rows: pd.DataFrame, top: float) -> None:
     """Assert that both show the ``rows`` of the table, on one colour scale that ends at ``top``."""
     figure = FIGURES[name](table)
@@ -44,6 +50,13 @@ def assert_every_point_lies_within_the_averages_panel(name: str, table: pd.DataF
     for axes in plots(FIGURES[name](table))[2::3]:
         low, high = axes.get_xlim()
         assert all(low <= np.min(line.get_xdata()) <= np.max(line.get_xdata()) <= high for line in axes.lines)
+
+
+def assert_many_layers_can_be_told_apart(name: str, table: pd.DataFrame) -> None:
+    """Assert that a layer is no lower than a twentieth of an inch, whatever stands around the heatmaps."""
+    figure = FIGURES[name](table)
+    tall = [mesh.axes.get_position().height * figure.get_figheight() for mesh in meshes(figure)]
+    assert min(tall) / table["layer"].nunique() >= 0.05
 
 
 def assert_one_attention_alone_is_enough(name: str, table: pd.DataFrame) -> None:

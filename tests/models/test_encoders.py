@@ -19,6 +19,7 @@ from effective_attention.models.encoders import (
     embedded_folder,
     encoder_from_dict,
 )
+from helpers.writers import build_writer
 
 
 @pytest.fixture
@@ -189,6 +190,16 @@ def test_damaged_folder(damage: Any, tiny_folder: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"model folder .* cannot be loaded .*it needs config\.json, weights") as error:
         encoder.classifier(2), encoder.tokenizer()
     assert one_line(error)
+
+
+@pytest.mark.parametrize("family", ["t5", "bart"])
+def test_a_model_that_writes_is_refused_before_anything_is_read(family: str, tmp_path: Path) -> None:
+    build_writer(family).config.save_pretrained(tmp_path)  # neither weights nor a vocabulary are needed to say so
+    encoder = PretrainedEncoder(str(tmp_path))
+    for load in (encoder.tokenizer, lambda: encoder.classifier(2), encoder.masked_lm):
+        with pytest.raises(UserError, match=rf"\({family}\) reads one text and writes another, .*\.analyse") as error:
+            load()
+        assert one_line(error)
 
 
 def test_weights_of_something_else_are_not_taken_in_silence(

@@ -17,6 +17,7 @@ from torch.nn.functional import pad
 
 from effective_attention.finite import NotFiniteError, all_finite
 from effective_attention.kernels import choice
+from effective_attention.kernels.lapack import on_one_thread
 
 # The Cholesky route loses about eps64 * condition^2 of orthogonality: 2e-6 at this bound, which does not hurt float32.
 _PROVEN_CONDITION = 1e5
@@ -75,7 +76,8 @@ def _svd_column_space(value: Tensor, rtol: float) -> tuple[Tensor, Tensor, Tenso
     """Return what ``column_space`` does, by singular values; rows that are not seen come as 0."""
     if not all_finite(value):
         raise NotFiniteError("value holds NaN or infinite numbers: the model's activations have overflowed")
-    left, singular, right = torch.linalg.svd(value, full_matrices=False)  # (problem, key, min(key, d_head))
+    with on_one_thread():
+        left, singular, right = torch.linalg.svd(value, full_matrices=False)  # (problem, key, min(key, d_head))
     keep = singular > rtol * singular[:, :1]
     missing = (0, value.shape[-1] - left.shape[-1])
     whitener = right.mT * torch.where(keep, 1 / singular, 0)[:, None, :]

@@ -62,13 +62,13 @@ class Decomposition:
         """The part that cannot reach the output: ``null @ value`` is 0 in the exact reading."""
         return self.attention - self.effective
 
-    def example(self, row: int, places: Int[Tensor, " place"]) -> Decomposition:
-        """Cut out one example of a batch and some of its tokens, which are both queries and keys."""
+    def example(self, row: int, queries: Int[Tensor, " some_query"], keys: Int[Tensor, " some_key"]) -> Decomposition:
+        """Cut out one example of a batch, with some of its queries and keys."""
         own = slice(row, row + 1)
         return Decomposition(
-            self.attention[own][:, :, places][..., places],
-            self.value[own][:, :, places],
-            self.effective[own][:, :, places][..., places],
+            self.attention[own][:, :, queries][..., keys],
+            self.value[own][:, :, keys],
+            self.effective[own][:, :, queries][..., keys],
             self.rank[own],
         )
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor, nn
 
+from effective_attention.attention.families import expected_layers
 from effective_attention.finite import NotFiniteError, Watch
 
 _PATIENCE = 256  # layers of parts of a model that are run alone, before anybody asks
@@ -20,6 +23,21 @@ class Counts(Protocol):
     calls: int
 
 
+@dataclass
+class _Pass:
+    """A forward pass: whether it was asked for attention weights, and how often it has called us."""
+
+    wanted: bool
+    calls: int = 0
+
+
+class _Passes(threading.local):
+    """The forward passes that run on a thread, the outermost first."""
+
+    def __init__(self) -> None:
+        self.running: list[_Pass] = []
+
+
 class ForwardChecks:
     """Checks every forward pass of ``model`` inside the block.
 
@@ -27,15 +45,15 @@ class ForwardChecks:
 
     Args:
         model: The model whose attention is hooked.
-        counter: Counts the hook's calls.
+        left_over: Of a model that is watched (``watching``): tells in which module a softmax was left unused. None: the
+            model calls our function by name.
     """
 
-    def __init__(self, model: nn.Module, counter: Counts) -> None:
+    def __init__(self, model: nn.Module, *, left_over: Callable[[], str | None] | None = None) -> None:
         self.model = model
-        self.counter = counter
+        self.left_over = left_over
         self._watch = Watch[nn.Module](_PATIENCE)
-        self._counts: list[int] = []
-        self._wanted: list[bool] = []
+        self._passes = _Passes()
         parts = [part for part in model.modules() if hasattr(part, "_supports_sdpa")]
         self.has_fast_kernel = all(part._supports_sdpa for part in parts)
         self._handles: list[Any] = []
@@ -56,30 +74,59 @@ class ForwardChecks:
     @property
     def weights_wanted(self) -> bool:
         """Tell whether the pass that runs was asked for attention weights; True for a part that is run alone."""
-        return self._wanted[-1] if self._wanted else True
+        return self._passes.running[-1].wanted if self._passes.running else True
+
+    @property
+    def weights_asked(self) -> bool:
+        """Tell whether somebody asked for attention weights in so many words."""
+        return bool(self._passes.running) and self._passes.running[-1].wanted
 
     def _enter(self, module: nn.Module, inputs: tuple[Any, ...], options: dict[str, Any]) -> None:
-        self._counts.append(self.counter.calls)
         asked = options.get("output_attentions")
         parts = (getattr(part, "config", None) for part in module.modules())
         by_config = any(bool(getattr(config, "output_attentions", False)) for config in parts)
         by_place = any(one is True for one in inputs)  # whatever it is that was switched on without its name
-        self._wanted.append(by_config or by_place if asked is None else bool(asked))
+        self._passes.running.append(_Pass(by_config or by_place if asked is None else bool(asked)))
+
+    def count(self) -> None:
+        """Note a call of the attention function, by the pass that runs on this thread."""
+        if self._passes.running:
+            self._passes.running[-1].calls += 1
 
     def _leave(self, _module: nn.Module, _inputs: Any, output: Any) -> None:
-        before = self._counts.pop()
-        self._wanted.pop()
+        done = self._passes.running.pop()
         if output is None:  # the pass has failed, and is about to say why
             self._watch = Watch(_PATIENCE)
             return
-        if self.counter.calls == before:  # some models say they use the interface, and don't
-            raise ValueError(unsupported(type(self.model).__name__))
+        self._check_count(done.calls)
         self.check_numbers()
+
+    def _check_count(self, calls: int) -> None:
+        """Refuse a pass that did not attend as often as the model has layers, or never called us.
+
+        Raises:
+            ValueError: Names the model.
+        """
+        name = type(self.model).__name__
+        expected = None if self.left_over is None else expected_layers(self.model)
+        module = None if self.left_over is None or expected is not None else self.left_over()
+        if module is not None:
+            raise ValueError(
+                f"{name}: a softmax in {module} is not followed by a product with values that could be read, so its "
+                "attention cannot be swapped or traced; write it as a matmul (docs/models.md)"
+            )
+        if calls == 0:  # some models say they use the interface, and don't
+            raise ValueError(unsupported(name))
+        if expected is not None and calls != expected:
+            raise ValueError(
+                f"{name} has {expected} layers of attention, and {calls} were met while it ran: it attends in a way "
+                "that cannot be followed, so it cannot be swapped or traced; choose another model (docs/models.md)"
+            )
 
     def see(self, layer: nn.Module, output: Tensor) -> None:
         """Look at what a layer's heads hand on: a weight or a value that is not finite makes it so too."""
         self._watch.add(layer, output)
-        if len(self._counts) == 0 and self._watch.due:
+        if not self._passes.running and self._watch.due:
             self.check_numbers()
 
     def check_numbers(self) -> None:
@@ -124,6 +171,6 @@ def naming(layer: Callable[[], str]) -> Iterator[None]:
 def unsupported(name: str) -> str:
     """Return the error message, in one line, of a model whose attention cannot be reached."""
     return (
-        f"{name} does not call its attention through transformers' AttentionInterface, so it cannot be swapped; "
-        f"choose a model that does (BERT, RoBERTa, DistilBERT, ELECTRA, GPT-2, Llama ...)"
+        f"{name}: no attention was met while it ran, neither by transformers' AttentionInterface nor as a softmax "
+        "times values, so it cannot be swapped or traced; docs/models.md lists models that can"
     )

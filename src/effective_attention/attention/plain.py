@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
+from effective_attention.attention.call import AttentionCall, ScoredCall
 from effective_attention.attention.decomposition import for_each_head
-from effective_attention.attention.hook import AttentionCall
 from effective_attention.attention.intervals import Intervals
 from effective_attention.attention.precision import without_autocast
 from effective_attention.attention.record import Mask
 
-_MORE_THAN_SOFTMAX = ("softcap", "position_bias", "s_aux", "sinks")
+_MORE_THAN_SOFTMAX = ("softcap", "s_aux", "sinks")
 """Options of layers whose weights are not a softmax of scaled products alone."""
 
 
@@ -27,7 +27,8 @@ class Plain:
         key: (batch, shared, key, d_key).
         value: (batch, shared, key, d_head).
         scaling: The factor of query times key.
-        mask: Additive, (batch, 1 or head, 1 or query, key); may weigh keys too; None: nothing is hidden.
+        mask: Additive, (1 or batch, 1 or head, 1 or query, key); may weigh keys too, as a bias of positions does; None:
+            nothing is hidden.
         causal: Whether the mask hides what stands behind each query, and does nothing else.
         intervals: The keys each query sees, where they differ; None: all see the same.
         seen: The keys that some query sees, (batch, 1, key).
@@ -76,9 +77,13 @@ def plain_call(call: AttentionCall, mask: Mask) -> Plain | None:
     """
     batch, _, _, keys = call.shape
     visible = mask.visible
+    if not isinstance(call, ScoredCall):
+        return None
     if keys <= call.value.shape[-1] or (visible is not None and visible.shape[1] > 1) or not _is_softmax(call):
         return None
-    differentiated = torch.is_grad_enabled() and any(x.requires_grad for x in (call.query, call.key, call.value))
+    bias = call.options.get("position_bias")
+    parts = [part for part in (call.query, call.key, call.value, bias) if part is not None]
+    differentiated = torch.is_grad_enabled() and any(part.requires_grad for part in parts)
     if differentiated and (call.weights_wanted or mask.blinds):
         return None
     if visible is None:
@@ -86,11 +91,14 @@ def plain_call(call: AttentionCall, mask: Mask) -> Plain | None:
     else:
         seen = visible.any(dim=-2)
     added = None if call.mask is None or (visible is None and mask.only_hides) else call.mask[..., :keys]
+    if bias is not None:  # T5's: transformers, too, adds it to the mask for the fast kernel
+        added = bias if added is None else added + bias
     scaling = call.options.get("scaling")
-    return Plain(call.query, call.key, call.value, scaling, added, mask.intervals, seen, mask.is_causal)
+    causal = mask.is_causal and bias is None
+    return Plain(call.query, call.key, call.value, scaling, added, mask.intervals, seen, causal)
 
 
-def _is_softmax(call: AttentionCall) -> bool:
+def _is_softmax(call: ScoredCall) -> bool:
     """Tell whether PyTorch's kernel computes what the layer does, in float32."""
     if call.options.get("dropout") or any(call.options.get(name) is not None for name in _MORE_THAN_SOFTMAX):
         return False

@@ -8,7 +8,7 @@ from typing import Any
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from effective_attention.attention.hook import AttentionCall, shown_by
+from effective_attention.attention.call import AttentionCall, shown_by
 from effective_attention.attention.inputs import as_visible
 from effective_attention.attention.intervals import Intervals, intervals_of
 

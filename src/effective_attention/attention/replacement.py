@@ -6,21 +6,21 @@ from collections.abc import Callable, Mapping
 
 import torch
 from jaxtyping import Bool, Float
-from torch import Tensor
-from transformers import PreTrainedModel
+from torch import Tensor, nn
 
-from effective_attention.attention.hook import AttentionCall, AttentionOutput, attention_hook, head_outputs
-from effective_attention.attention.trace import for_model
+from effective_attention.attention.call import AttentionCall, AttentionOutput, head_outputs
+from effective_attention.attention.hook import attention_hook
+from effective_attention.attention.trace import answer_of, for_model
 
 ChangeWeights = Callable[[AttentionCall, Tensor], Tensor]
 
 
 @torch.no_grad()
-def logits_with(model: PreTrainedModel, inputs: Mapping[str, Tensor], change: ChangeWeights) -> Tensor:
+def logits_with(model: nn.Module, inputs: Mapping[str, Tensor], change: ChangeWeights) -> Tensor:
     """Return the model's answer when ``change`` may replace each layer's weights.
 
     Args:
-        model: One whose attention goes through the ``AttentionInterface``, as a traced one's does.
+        model: One whose attention can be met, as a traced one's was.
         inputs: The model's inputs; ``labels`` and ``index`` are not handed on.
         change: From a layer's call (its ``number`` is the layer's) and the model's own weights to those that count.
     """
@@ -31,13 +31,11 @@ def logits_with(model: PreTrainedModel, inputs: Mapping[str, Tensor], change: Ch
         return head_outputs(weights, values), weights
 
     with attention_hook(model, handle, evaluation=True):
-        output = model(**for_model(inputs))
-    logits: Tensor = output.get("logits", output.get("last_hidden_state"))
-    return logits
+        return answer_of(model(**for_model(inputs)))
 
 
 def replaced_logits(
-    model: PreTrainedModel,
+    model: nn.Module,
     inputs: Mapping[str, Tensor],
     weights: Float[Tensor, "layer head query key"],
     replaced: Bool[Tensor, "layer head"],

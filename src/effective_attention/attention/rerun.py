@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
-from transformers import PreTrainedModel
+from torch import Tensor, nn
 
+from effective_attention.attention.call import AttentionCall, AttentionOutput, head_outputs
 from effective_attention.attention.forward_checks import unsupported
-from effective_attention.attention.hook import AttentionCall, AttentionOutput, attention_hook, head_outputs
+from effective_attention.attention.hook import attention_hook
 from effective_attention.attention.trace import Trace, for_model
 
 
@@ -30,7 +30,7 @@ class Call:
 
 
 @contextmanager
-def watching(model: PreTrainedModel) -> Iterator[list[Call]]:
+def watching(model: nn.Module) -> Iterator[list[Call]]:
     """Switch ``model`` to evaluation mode inside the block, and list its attention calls as they happen.
 
     Mode and attention are restored after it.

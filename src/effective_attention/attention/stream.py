@@ -2,7 +2,8 @@
 
 The new token's row needs ``(V^T V)^-1`` of all keys so far. That inverse is the state of a stream, d_head x d_head for
 each set of values: a new key changes it in d_head^2 steps, however long the text has become. A cache that drops old
-keys (a sliding window) takes them out again.
+keys (a sliding window) takes them out again; one that stays as it is (cross-attention to a text that was read) leaves
+the state alone.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from effective_attention.kernels.solution import State
 
 @dataclass(eq=False)
 class Stream:
-    """One layer's stream; ``beginnings`` counts how often the cache was not the last one, a key later.
+    """One layer's stream; ``beginnings`` counts how often the cache was neither the last one nor that, a key later.
 
     Attributes:
         state: What the kernel keeps.
@@ -68,6 +69,8 @@ class Stream:
         if before is not None and seen is not None and self.state is not None:
             self.state.places[:, 0] = 0  # the keys of ``before``, counted from its first
             self.state.places[:, 1] = before.shape[2]
+            if torch.equal(before, call.value) and torch.equal(seen, call.seen):  # cross-attention's keys do not grow
+                return call.value, call.seen, 0
             if _goes_on(before, call.value) and _goes_on(seen[..., None], call.seen[..., None]):
                 return call.value, call.seen, 0
             if _goes_on(before[:, :, 1:], call.value) and _goes_on(seen[:, :, 1:, None], call.seen[..., None]):

@@ -4,119 +4,40 @@ Standard and effective attention have the same output, so the model runs once, w
 part is split off beside it, when an analysis first asks, and kept for the next one. A trace holds one batch: memory
 does not grow with the dataset.
 
+A model that reads one text and writes another has three attentions (``stacks``), and a trace is of one of them.
+
 Notation: batch, head, query, key, d_head; ``width`` is that of the hidden states.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from effective_attention.attention.decomposition import Decomposition, Reading, decompose
-from effective_attention.attention.hook import AttentionCall, AttentionOutput, attention_hook
-from effective_attention.attention.variants import PARTS, VARIANTS
+from effective_attention.attention.call import AttentionCall, AttentionOutput
+from effective_attention.attention.decomposition import Reading
+from effective_attention.attention.handlers import Handler
+from effective_attention.attention.hook import attention_hook
+from effective_attention.attention.layer import CutLayer, Layer, Part, run_layer
+from effective_attention.attention.record import AttentionSwap
+from effective_attention.attention.stacks import (
+    Stack,
+    StackFinder,
+    check_caught,
+    check_stack,
+    check_written,
+    read_inputs,
+    written_inputs,
+)
 
-Part = str
-"""The name of an attention that a trace can show, one of ``variants.PARTS``."""
-
-
-@dataclass(frozen=True, eq=False)
-class Layer:
-    """One layer's attention.
-
-    Attributes:
-        attention: Weights after softmax; rows of padding are there too, see ``Trace.mask``.
-        value: One set of values per head (repeated under grouped-query attention).
-        visible: What each query may see, (batch, 1 or head, 1 or query, key); None: everything.
-        reading: What ``part`` means by effective attention; ``padded`` wants inputs padded to the maximum length.
-        query: As the model compares them with keys, rotated where it rotates; None: not recorded.
-        key: One set per head, as of values.
-        scaling: The factor of query times key before the softmax; None: not known.
-        groups: How many heads share a set of values, which is then split once for all of them.
-    """
-
-    attention: Float[Tensor, "batch head query key"]
-    value: Float[Tensor, "batch head key d_head"]
-    visible: Bool[Tensor, "batch heads queries key"] | None = None
-    reading: Reading = "exact"
-    query: Float[Tensor, "batch head query d_key"] | None = None
-    key: Float[Tensor, "batch head key d_key"] | None = None
-    scaling: float | None = None
-    groups: int = 1
-
-    @cached_property
-    def exact(self) -> Decomposition:
-        """Split the attention into effective and null part, with padding removed before."""
-        return decompose(self.attention, self.value[:, :: self.groups], self.visible)
-
-    @cached_property
-    def _parts(self) -> Decomposition:
-        return (
-            self.exact
-            if self.reading == "exact"
-            else decompose(self.attention, self.value, self.visible, reading=self.reading)
-        )
-
-    def part(self, name: str) -> Float[Tensor, "batch head query key"]:
-        """Return standard, effective or null attention.
-
-        Raises:
-            ValueError: There is no such part.
-        """
-        if name == "standard":
-            return self.attention  # without a split, and rows of hidden keys as the model has them
-        if name not in PARTS:
-            raise ValueError(f"attention must be one of {', '.join(PARTS)}, got {name!r}")
-        return VARIANTS[name].part(self._parts)  # type: ignore[misc]
-
-
-@dataclass(frozen=True, eq=False)
-class _CutLayer(Layer):
-    """One example of a layer; its parts are cut out of those of the whole layer, which is split once for all examples.
-
-    Attributes:
-        whole: The layer of the batch.
-        place: The example's row of the batch, and its real tokens.
-    """
-
-    whole: Layer | None = None
-    place: tuple[int, Tensor] | None = None
-
-    @classmethod
-    def out_of(cls, layer: Layer, row: int, places: Tensor) -> Layer:
-        """Cut one example's real tokens out of a layer."""
-        visible = layer.visible
-        if visible is not None:
-            visible = visible.expand(len(layer.attention), *visible.shape[1:])[row : row + 1][..., places]
-            visible = visible if visible.shape[2] == 1 else visible[:, :, places]
-        own = slice(row, row + 1)
-        return cls(
-            layer.attention[own][:, :, places][..., places],
-            layer.value[own][:, :, places],
-            visible,
-            layer.reading,
-            query=None if layer.query is None else layer.query[own][:, :, places],
-            key=None if layer.key is None else layer.key[own][:, :, places],
-            scaling=layer.scaling,
-            groups=layer.groups,
-            whole=layer,
-            place=(row, places),
-        )
-
-    @cached_property
-    def exact(self) -> Decomposition:
-        """Cut the example out of the whole layer's split."""
-        return self.whole.exact.example(*self.place)  # type: ignore[union-attr, misc]
-
-    @cached_property
-    def _parts(self) -> Decomposition:
-        return self.whole._parts.example(*self.place)  # type: ignore[union-attr, misc]
+__all__ = ["Layer", "Part", "Trace", "for_model", "one_text", "trace", "trace_stacks"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,31 +46,69 @@ class Trace:
 
     Attributes:
         model: The model.
-        inputs: What the model was given, and ``labels`` and ``index`` (the examples' places in the split) where known.
+        inputs: What the model was given, and ``labels`` and ``index`` (the examples' places in the split) where known;
+            of a decoder that writes, what that was given.
         layers: The attention of each layer, from the first to the last.
         hidden: Embeddings, then the output of each layer.
         logits: What the model answered.
         tokens: Facts about each token, each (batch, key), -1 on padding; see ``analyses.tokens``.
         more: How to trace the same examples otherwise; see ``reference`` and ``at_full_length``.
+        stack: ``decoder`` or ``cross`` of a model that reads one text and writes another, which cannot be run with
+            ``inputs`` alone; None: the model's only attention.
+        source: Of cross-attention, the encoder's trace; see ``keys``.
     """
 
-    model: PreTrainedModel
+    model: nn.Module
     inputs: Mapping[str, Tensor]
     layers: tuple[Layer, ...]
     hidden: tuple[Float[Tensor, "batch key width"], ...]
     logits: Tensor
     tokens: Mapping[str, Int[Tensor, "batch key"]] = field(default_factory=dict)
     more: Mapping[str, Callable[..., Trace]] = field(default_factory=dict)
+    stack: Stack | None = None
+    source: Trace | None = None
+
+    @property
+    def keys(self) -> Trace:
+        """Return the trace whose tokens are the keys: this one, but of cross-attention the encoder's."""
+        return self if self.source is None else self.source
+
+    @property
+    def transformer(self) -> PreTrainedModel:
+        """Return the model, for those who need one of transformers'.
+
+        Raises:
+            ValueError: It is a home-made one.
+        """
+        if not isinstance(self.model, PreTrainedModel):
+            raise ValueError(f"this needs a transformers model, for its embeddings; got {type(self.model).__name__}")
+        return self.model
 
     @cached_property
-    def mask(self) -> Bool[Tensor, "batch key"]:
-        """Return a mask that is True on real tokens."""
+    def mask(self) -> Bool[Tensor, "batch query"]:
+        """Return a mask that is True on real tokens; of images and sounds every place is one."""
+        ids = self.inputs.get("input_ids")
         mask = self.inputs.get("attention_mask")
-        return torch.ones_like(self.inputs["input_ids"], dtype=torch.bool) if mask is None else mask.bool()
+        if ids is None:
+            batch, _, places, _ = self.layers[0].shape
+            return torch.ones(batch, places, dtype=torch.bool, device=self.layers[0].value.device)
+        return torch.ones_like(ids, dtype=torch.bool) if mask is None else mask.bool()
 
     @cached_property
-    def lengths(self) -> Int[Tensor, batch]:
+    def lengths(self) -> Int[Tensor, " batch"]:
         return self.mask.sum(dim=-1)
+
+    @cached_property
+    def causal(self) -> bool:
+        """Tell whether no token sees a later one, in any layer: read off what the layers' masks show."""
+        if self.source is not None:
+            return False  # what is read is there before anything is written
+        real = self.mask[:, :, None] & self.mask[:, None, :]
+        later = torch.ones_like(real[0]).triu(1) & real  # (batch, query, key)
+        if not bool(later.any()):
+            return False  # texts of one token do not tell
+        masks = [layer.visible for layer in self.layers if layer.shape[2:] == later.shape[1:]]  # to itself
+        return bool(masks) and all(mask is not None and not bool((mask & later[:, None]).any()) for mask in masks)
 
     @cached_property
     def reference(self) -> Trace | None:
@@ -160,7 +119,8 @@ class Trace:
     def example(self, row: int) -> Trace:
         """Cut one example out of the batch, without its padding; parts already split are cut too, not split again."""
         places = self.mask[row].nonzero()[:, 0]
-        if len(self.mask) == 1 and len(places) == self.mask.shape[1]:
+        keys = self.keys.mask[row].nonzero()[:, 0]
+        if len(self.mask) == 1 and bool(self.mask.all() & self.keys.mask.all()):
             return self
         own = slice(row, row + 1)
         size = self.mask.shape[1:]
@@ -171,22 +131,24 @@ class Trace:
         return Trace(
             self.model,
             {name: cut(value) for name, value in self.inputs.items()},
-            tuple(_CutLayer.out_of(layer, row, places) for layer in self.layers),
+            tuple(CutLayer.out_of(layer, row, places, keys) for layer in self.layers),
             tuple(cut(hidden) for hidden in self.hidden),
             self.logits[own],
             {name: cut(value) for name, value in self.tokens.items()},
+            stack=self.stack,
+            source=None if self.source is None else self.source.example(row),
         )
 
-    def at_full_length(self, chosen: Bool[Tensor, batch]) -> Trace:
+    def at_full_length(self, chosen: Bool[Tensor, " batch"]) -> Trace:
         """Trace the chosen examples again, padded to the maximum length: what the published protocol is defined on."""
         return self.more["full_length"](chosen)
 
 
-@torch.no_grad()
 def trace(
-    model: PreTrainedModel,
+    model: nn.Module,
     inputs: Mapping[str, Tensor],
     *,
+    stack: Stack | None = None,
     reading: Reading = "exact",
     tokens: Mapping[str, Tensor] | None = None,
     more: Mapping[str, Callable[..., Trace]] | None = None,
@@ -194,27 +156,93 @@ def trace(
     """Run ``model`` once, in evaluation mode, and keep what happened; mode and attention are restored.
 
     Args:
-        model: Any transformers model whose attention goes through the ``AttentionInterface``.
+        model: Any model whose attention can be met; see ``docs/models.md``.
         inputs: The model's inputs; ``labels`` and ``index`` are kept but not handed to the model.
+        stack: Which attention of a model that reads one text and writes another: ``encoder`` (it alone is run),
+            ``decoder`` or ``cross``, for which ``inputs`` must hold ``decoder_input_ids``; None: any other model.
         reading: What the layers' ``part("effective")`` is.
         tokens: See ``Trace.tokens``.
         more: See ``Trace.more``.
 
     Raises:
-        ValueError: The model does not use the interface.
+        ValueError: The model attends in a way that cannot be followed, or has no such stack.
     """
+    check_stack(model, stack)
+    if stack == "decoder" or stack == "cross":
+        return replace(trace_stacks(model, inputs, reading=reading)[stack], tokens=tokens or {}, more=more or {})
+    if stack == "encoder":
+        assert isinstance(model, PreTrainedModel)
+        model, inputs = model.get_encoder(), read_inputs(inputs)
     layers: list[Layer] = []
+    with attention_hook(model, _keeping(reading, lambda layer, _: layers.append(layer)), evaluation=True):
+        output = _run(model, inputs)
+    _check_batch(model, inputs, layers)
+    hidden = tuple(output.hidden_states) if isinstance(model, PreTrainedModel) else ()
+    return Trace(model, inputs, tuple(layers), hidden, answer_of(output), tokens or {}, more or {})
 
-    def keep(call: AttentionCall) -> AttentionOutput:
-        output, weights = call.eager()
-        assert weights is not None
-        layers.append(_layer_of(call, weights, reading))
-        return output, weights
 
-    with attention_hook(model, keep, evaluation=True):
-        output = model(**for_model(inputs), output_hidden_states=True)
-    logits = output.get("logits", output.get("last_hidden_state"))
-    return Trace(model, inputs, tuple(layers), tuple(output.hidden_states), logits, tokens or {}, more or {})
+def _check_batch(model: nn.Module, inputs: Mapping[str, Tensor], layers: list[Layer]) -> None:
+    """Refuse layers that do not attend in all texts of a batch at once.
+
+    Raises:
+        ValueError: Names the model.
+    """
+    ids = inputs.get("input_ids")
+    others = [] if ids is None else [layer.shape[0] for layer in layers if layer.shape[0] != len(ids)]
+    if ids is not None and others:
+        raise ValueError(
+            f"{type(model).__name__}: of a batch of {len(ids)} texts, attention was met in {others[0]} at a time, so "
+            "that it cannot be traced; let its layers multiply weights of (batch, head, query, key) (docs/models.md)"
+        )
+
+
+def trace_stacks(
+    model: PreTrainedModel, inputs: Mapping[str, Tensor], *, reading: Reading = "exact"
+) -> dict[Stack, Trace]:
+    """Trace all three attentions of a model that reads one text and writes another, in one run; see ``trace``.
+
+    Raises:
+        ValueError: The model is no encoder-decoder, attends in a way that cannot be followed, or there are no
+            ``decoder_input_ids``.
+    """
+    check_stack(model, "encoder")
+    check_written(model, inputs)
+    layers: dict[Stack, list[Layer]] = {"encoder": [], "decoder": [], "cross": []}
+    with StackFinder(model) as finder:
+        keep = _keeping(reading, lambda layer, call: layers[finder.stack_of(call.module)].append(layer))
+        with attention_hook(model, keep, evaluation=True):
+            output = _run(model, inputs)
+    check_caught(model, layers)
+    source = Trace(
+        model.get_encoder(),
+        read_inputs(inputs),
+        tuple(layers["encoder"]),
+        tuple(output.encoder_hidden_states),
+        output.encoder_last_hidden_state,
+    )
+    hidden = tuple(output.decoder_hidden_states)
+    answer = answer_of(output)
+    written = Trace(model, written_inputs(inputs), tuple(layers["decoder"]), hidden, answer, stack="decoder")
+    cross = replace(written, layers=tuple(layers["cross"]), stack="cross", source=source)
+    return {"encoder": source, "decoder": written, "cross": cross}
+
+
+def _keeping(reading: Reading, keep: Callable[[Layer, AttentionCall], None]) -> Handler:
+    """Return a handler that runs the model's own attention, and hands on what each call tells of its layer."""
+    record = AttentionSwap()
+
+    def handle(call: AttentionCall) -> AttentionOutput:
+        output, layer = run_layer(call, record, reading)
+        keep(layer, call)
+        return output, None if layer.is_long else layer.attention
+
+    return handle
+
+
+@torch.no_grad()
+def _run(model: nn.Module, inputs: Mapping[str, Tensor]) -> Any:
+    options = {"output_hidden_states": True} if isinstance(model, PreTrainedModel) else {}
+    return model(**for_model(inputs), **options)
 
 
 def one_text(trace: Trace, row: int) -> dict[str, Tensor]:
@@ -230,15 +258,9 @@ def for_model(inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name: value for name, value in inputs.items() if name not in ("labels", "index")}
 
 
-def _layer_of(call: AttentionCall, weights: Tensor, reading: Reading) -> Layer:
-    """Record what a layer's call tells of the layer."""
-    return Layer(
-        weights.detach(),
-        call.for_each_head(call.value, weights).detach(),
-        call.visible(),
-        reading,
-        query=call.query.detach(),
-        key=call.for_each_head(call.key, weights).detach(),
-        scaling=call.options.get("scaling"),
-        groups=call.query.shape[1] // call.value.shape[1],
-    )
+def answer_of(output: Any) -> Tensor:
+    """Return what a model answered: its logits, or else what its last layer returned."""
+    if isinstance(output, Mapping):
+        output = output.get("logits", output.get("last_hidden_state"))
+    answer: Tensor = output[0] if isinstance(output, tuple | list) else output
+    return answer

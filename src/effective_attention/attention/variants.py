@@ -14,9 +14,10 @@ from torch import Tensor
 from transformers import AttentionInterface
 from transformers.masking_utils import AttentionMaskInterface, eager_mask
 
+from effective_attention.attention.call import AttentionCall, AttentionOutput, ScoredCall, head_outputs
 from effective_attention.attention.decomposition import Decomposition, effective_part, split
 from effective_attention.attention.forward_checks import NOT_FINITE, naming
-from effective_attention.attention.hook import AttentionCall, AttentionOutput, head_outputs
+from effective_attention.attention.interface import eager_function
 from effective_attention.attention.kernel_route import factors_of, is_worth_it
 from effective_attention.attention.plain import plain_call
 from effective_attention.attention.record import AttentionSwap
@@ -179,7 +180,16 @@ def _as_transformers_wants_it(function: Function) -> Callable[..., AttentionOutp
 
     def attention(module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, **options: Any) -> Any:
         with naming(lambda: _layer(module)):
-            output, weights = function(AttentionCall(module, query, key, value, mask, options), AttentionSwap())
+            call = ScoredCall(
+                module=module,
+                query=query,
+                key=key,
+                value=value,
+                mask=mask,
+                options=options,
+                function=eager_function(module),
+            )
+            output, weights = function(call, AttentionSwap())
             if not all_finite(output):  # without a hook nobody looks when the forward pass ends
                 raise NotFiniteError(NOT_FINITE)
         return output, weights

