@@ -74,6 +74,31 @@ def test_batches_hold_neighbours_in_length(lengths: Any, size: int, seed: int) -
     assert all(before[1] <= after[0] for before, after in pairwise(spans))
 
 
+@settings(deadline=None)
+@given(lengths=lengths_lists, size=st.integers(1, 9), shuffle=st.booleans(), seed=st.integers(0, 5))
+def test_batches_of_one_length(lengths: Any, size: int, shuffle: bool, seed: int) -> None:
+    sampler = LengthBucketSampler(lengths, size, shuffle=shuffle, seed=seed, equal=True)
+    drawn = list(sampler)
+    assert sorted(index for batch in drawn for index in batch) == list(range(len(lengths)))
+    assert all(len({int(lengths[index]) for index in batch}) == 1 for batch in drawn)
+    fewest = sum(-(-int((lengths == length).sum()) // size) for length in set(lengths.tolist()))
+    assert len(drawn) == len(sampler) == sampler.total == fewest
+
+
+def test_batches_of_one_length_change_from_epoch_to_epoch() -> None:
+    sampler = LengthBucketSampler(np.asarray([7, 5] * 40), 4, shuffle=True, equal=True)
+    first = [frozenset(batch) for batch in sampler]
+    sampler.set_epoch(1)
+    assert set(first) != {frozenset(batch) for batch in sampler}
+    assert [len(sampler.lengths[list(batch)]) for batch in first] == [4] * 20
+
+
+def test_a_loader_of_texts_that_may_not_be_padded(module: Callable[..., TextDataModule]) -> None:
+    for batch in module(equal_lengths=True).val_dataloader():
+        assert bool(batch["attention_mask"].all())
+    assert any(not bool(batch["attention_mask"].all()) for batch in module().val_dataloader())
+
+
 def test_bucketing_saves_padding_over_several_pools() -> None:
     lengths = np.random.default_rng(0).integers(10, 128, size=4 * batches_module._POOL * 3)
     padded = sum(len(batch) * lengths[batch].max() for batch in batches(lengths))
@@ -262,13 +287,15 @@ def test_bad_options(options: dict[str, Any], message: str, module: Callable[...
         module(**options)
 
 
-def test_a_tokenizer_that_cannot_pad(module: Callable[..., TextDataModule]) -> None:
+def test_a_tokenizer_without_a_padding_token(module: Callable[..., TextDataModule]) -> None:
     from effective_attention.models.encoders import TinyEncoder
 
     tokens = TinyEncoder().tokenizer()
     tokens.pad_token = None
-    with pytest.raises(UserError, match="no padding token"):
-        module(tokens=tokens)
+    rows = collect(module(tokens=tokens, padding="max_length").val_dataloader())
+    assert rows[2]["input_ids"][-1].item() == tokens.cls_token_id  # [SEP] stands behind every text
+    rows = collect(module(tokens=tokens, padding="max_length", pad_id=7).val_dataloader())
+    assert rows[2]["input_ids"][-1].item() == 7  # what the model knows as padding
 
 
 def test_workers_make_the_same_batches(module: Callable[..., TextDataModule]) -> None:

@@ -56,13 +56,23 @@ class LengthBucketSampler(Sampler[list[int]]):
     """A sampler of batches of similar length, in a new order each epoch; of n processes each gets every n-th batch.
 
     Evaluation (``shuffle=False``) goes from long to short, so that memory runs out at once or not at all.
+
+    Args:
+        lengths: Tokens of each example.
+        batch_size: Most examples a batch.
+        shuffle: Whether each epoch has another order.
+        seed: Of that order.
+        equal: Whether the examples of a batch must be of one length, so that none is padded.
     """
 
-    def __init__(self, lengths: NDArray[np.int64], batch_size: int, *, shuffle: bool, seed: int = 0) -> None:
+    def __init__(
+        self, lengths: NDArray[np.int64], batch_size: int, *, shuffle: bool, seed: int = 0, equal: bool = False
+    ) -> None:
         self.lengths = lengths
         self.batch_size = batch_size
         self.shuffle = shuffle
         self.seed = seed
+        self.equal = equal
         self.epoch = 0
         self._skip = 0
         self.sampler = self  # where Lightning looks for set_epoch
@@ -91,14 +101,15 @@ class LengthBucketSampler(Sampler[list[int]]):
     @property
     def total(self) -> int:
         """Return how many batches all processes have together."""
-        return -(-len(self.lengths) // self.batch_size)
+        groups = np.unique(self.lengths, return_counts=True)[1] if self.equal else np.asarray([len(self.lengths)])
+        return int((-(-groups // self.batch_size)).sum())
 
     def _batches(self) -> list[list[int]]:
         if not self.shuffle:
             return self._cut(np.argsort(-self.lengths, kind="stable"))
         generator = np.random.default_rng((self.seed, self.epoch))
         order = generator.permutation(len(self.lengths))
-        pool = _POOL * self.batch_size
+        pool = len(order) if self.equal else _POOL * self.batch_size  # so that only the last of a length is not full
         batches: list[list[int]] = []
         for start in range(0, len(order), pool):
             part = order[start : start + pool]
@@ -106,25 +117,34 @@ class LengthBucketSampler(Sampler[list[int]]):
         return [batches[i] for i in generator.permutation(len(batches))]
 
     def _cut(self, order: NDArray[Any]) -> list[list[int]]:
-        return [order[i : i + self.batch_size].tolist() for i in range(0, len(order), self.batch_size)]
+        """Cut examples, sorted by length, into batches."""
+        changes = np.diff(self.lengths[order]).nonzero()[0] + 1 if self.equal else []
+        runs = np.split(order, changes)
+        return [run[i : i + self.batch_size].tolist() for run in runs for i in range(0, len(run), self.batch_size)]
 
 
 def collate(
-    split: EncodedSplit, indices: Sequence[int], tokenizer: Tokenizer, *, width: int | None = None, scores: bool = False
+    split: EncodedSplit,
+    indices: Sequence[int],
+    tokenizer: Tokenizer,
+    *,
+    pad_id: int,
+    width: int | None = None,
+    scores: bool = False,
 ) -> Batch:
     """Make a batch: token ids, mask, segments, labels where there are any, and the examples' places in the split.
 
     Args:
         split: The examples.
         indices: The chosen examples.
-        tokenizer: Names the padding token, and whether the model takes segments.
+        tokenizer: Says whether the model takes segments.
+        pad_id: What texts are filled up with, on the right; see ``padding``.
         width: Tokens to pad to; None: as many as the longest has.
         scores: Whether labels are numbers, not classes.
     """
     lengths = split.encoded.lengths[list(indices)]
     width = int(lengths.max()) if width is None else width
-    padding = 0 if tokenizer.pad_token_id is None else tokenizer.pad_token_id  # a text alone needs none
-    ids = np.full((len(indices), width), padding, dtype=np.int64)
+    ids = np.full((len(indices), width), pad_id, dtype=np.int64)
     types = np.zeros_like(ids)
     for row, index in enumerate(indices):
         tokens, segments = split.encoded.row(index)
@@ -150,6 +170,8 @@ class Batches(Protocol):
     tokenizer: Tokenizer
     batch_size: int
     max_length: int
+    pad_id: int
+    equal_lengths: bool
 
     @property
     def token_cache(self) -> Path | None:
@@ -167,17 +189,21 @@ class TextBatches:
         tokenizer: The model's tokenizer.
         batch_size: Examples a batch.
         max_length: Longer inputs have been cut.
+        pad_id: What texts are filled up with.
         token_cache: The folder for token ids and finished work; see ``Batches``.
         scores: Whether labels are numbers, not classes.
+        equal_lengths: Whether the examples of a batch must be of one length; see ``padding``.
     """
 
     tokenizer: Tokenizer
     batch_size: int
     max_length: int
+    pad_id: int
     token_cache: Path | None = None
     scores: bool = False
+    equal_lengths: bool = False
 
     def collate(self, split: EncodedSplit, indices: Sequence[int], *, padding: Padding | None = None) -> Batch:
         """Make a batch of some examples, padded to the longest of them or, if asked, to the maximum."""
         width = self.max_length if padding == "max_length" else None
-        return collate(split, indices, self.tokenizer, width=width, scores=self.scores)
+        return collate(split, indices, self.tokenizer, pad_id=self.pad_id, width=width, scores=self.scores)

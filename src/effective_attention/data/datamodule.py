@@ -14,6 +14,7 @@ from transformers import PreTrainedTokenizerBase as Tokenizer
 from effective_attention.data.batches import Batch, EncodedSplit, LengthBucketSampler, Padding, collate
 from effective_attention.data.encoding import default_cache_dir, encode
 from effective_attention.data.examples import Examples
+from effective_attention.data.padding import padding_id
 from effective_attention.data.tasks import Task
 from effective_attention.errors import UserError
 from effective_attention.io import add_arrays
@@ -46,6 +47,8 @@ class TextDataModule(LightningDataModule):
         seed: Seed of the training order.
         token_cache: Where token ids are kept; None: a folder in the user's cache.
         max_positions: How many tokens the model can take; None: no limit.
+        pad_id: The token that the model knows as padding; None: the tokenizer's, or one that is chosen (``padding``).
+        equal_lengths: Whether the texts of a batch must be of one length, so that none is padded (``padding``).
     """
 
     def __init__(
@@ -64,18 +67,18 @@ class TextDataModule(LightningDataModule):
         seed: int = 0,
         token_cache: str | None = None,
         max_positions: int | None = None,
+        pad_id: int | None = None,
+        equal_lengths: bool = False,
     ) -> None:
         super().__init__()
         _check_options(batch_size, max_length, padding, max_positions)
         _check_at_least(1, limit_train=limit_train, limit_eval=limit_eval)
         _check_at_least(0, num_workers=num_workers)
-        if tokenizer.pad_token_id is None:
-            raise UserError(
-                "the model's tokenizer has no padding token, so batches cannot be made; choose a model that has one"
-            )
         self.task = task
         self.source = source
         self.tokenizer = tokenizer
+        self.pad_id = padding_id(tokenizer, pad_id)
+        self.equal_lengths = equal_lengths
         self.batch_size = batch_size
         self.max_length = max_length
         self.padding = padding
@@ -132,7 +135,9 @@ class TextDataModule(LightningDataModule):
 
     def _loader(self, name: str, *, shuffle: bool) -> DataLoader[Batch]:
         split = self.split(name)
-        sampler = LengthBucketSampler(split.encoded.lengths, self.batch_size, shuffle=shuffle, seed=self.seed)
+        sampler = LengthBucketSampler(
+            split.encoded.lengths, self.batch_size, shuffle=shuffle, seed=self.seed, equal=self.equal_lengths
+        )
         _check_enough_for_all(name, sampler.total)
         return DataLoader(
             split,  # type: ignore[arg-type]
@@ -145,7 +150,8 @@ class TextDataModule(LightningDataModule):
     def collate(self, split: EncodedSplit, indices: Sequence[int], *, padding: Padding | None = None) -> Batch:
         """Make a batch of some examples; see ``batches.collate``."""
         width = self.max_length if (padding or self.padding) == "max_length" else None
-        return collate(split, indices, self.tokenizer, width=width, scores=self.task.is_regression)
+        scores = self.task.is_regression
+        return collate(split, indices, self.tokenizer, pad_id=self.pad_id, width=width, scores=scores)
 
 
 def _check_enough_for_all(split: str, batches: int) -> None:

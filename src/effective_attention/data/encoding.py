@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerBase as Tokenizer
 
-from effective_attention.io import read_arrays, write_arrays
+from effective_attention.io import cache_root, read_arrays, write_arrays
 
 _CHUNK = 10_000  # texts a tokenizer call; bounds its memory
 
@@ -62,10 +62,7 @@ def encode(texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, max_length: i
 
 def default_cache_dir() -> Path:
     """Return ``$EFFECTIVE_ATTENTION_CACHE``, or else a folder in the user's cache."""
-    chosen = os.environ.get("EFFECTIVE_ATTENTION_CACHE")
-    if chosen:
-        return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "effective-attention" / "tokens"
+    return cache_root() if os.environ.get("EFFECTIVE_ATTENTION_CACHE") else cache_root() / "tokens"
 
 
 def _tokenise(texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, max_length: int) -> Encoded:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from importlib.resources import as_file, files
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
 
 from effective_attention.data.examples import Examples, read_examples
 from effective_attention.data.tables import READERS, Row, Table, read_table
@@ -128,37 +128,67 @@ def _hub_rows(dataset: Any, task: Task, names: list[str] | None) -> Iterator[Row
 class LocalSource:
     """A folder of the user's: the classic GLUE download, or CSV, JSONL or Parquet with the hub's column names.
 
+    A task of plain text is read from a single file instead.
+
     Args:
         dir: The GLUE folder (``<dir>/MRPC/train.tsv``), a folder of task folders (``<dir>/mrpc/train.csv``), or the
             folder with the task's own files (``<dir>/train.tsv``). Both ``validation.*`` and ``dev.*`` are the
             validation split.
         skip_broken_rows: Leave out, and count, rows with the wrong number of columns or an empty text (the classic QQP
             has some).
+        file: The text file of a task of plain text.
+        unit: What one text of it is: a line or a paragraph.
+        min_words: Leave out, and count, shorter texts of it.
     """
 
     name = "local"
 
-    def __init__(self, dir: str | Path | int, skip_broken_rows: bool = False) -> None:
-        self.dir = Path(str(dir)).expanduser()  # a folder called 2024 comes as a number
+    def __init__(
+        self,
+        dir: str | Path | int | None = None,
+        skip_broken_rows: bool = False,
+        file: str | Path | int | None = None,
+        unit: Literal["line", "paragraph"] = "line",
+        min_words: int = 1,
+    ) -> None:
+        self.dir = _path(dir)
         self.skip_broken_rows = skip_broken_rows
+        self.file = _path(file)
+        self.unit = unit
+        self.min_words = min_words
 
     def load(self, task: Task, split: str) -> Examples:
+        place = self.file if task.is_one_file else self.dir
+        if place is None:
+            raise UserError(f"task {task.name} needs {task.local_options}")
+        split = task.split_name(split)
         try:
-            load = task.loader(self.name)
-            if load is not None:
-                return load(task, task.split_name(split), dir=self.dir, skip_broken_rows=self.skip_broken_rows)
-            path = find_file(self.dir, task, task.split_name(split))
-            return read_examples(
-                read_table(path, tsv_header=task.tsv_header),
-                task,
-                source=f"file {path}",
-                renamed=task.tsv_renamed if path.suffix == ".tsv" else None,
-                skip_broken_rows=self.skip_broken_rows,
-            )
+            return self._load_file(task, split, place) if task.is_one_file else self._load_folder(task, split, place)
         except OSError as error:
             raise UserError(
-                f"{error.filename or self.dir}: cannot be read ({error.strerror or first_line(error)})"
+                f"{error.filename or place}: cannot be read ({error.strerror or first_line(error)})"
             ) from error
+
+    def _load_file(self, task: Task, split: str, file: Path) -> Examples:
+        load = cast("Callable[..., Examples]", task.loader("file"))
+        return load(task, split, file=file, unit=self.unit, min_words=self.min_words)
+
+    def _load_folder(self, task: Task, split: str, folder: Path) -> Examples:
+        load = task.loader(self.name)
+        if load is not None:
+            return load(task, split, dir=folder, skip_broken_rows=self.skip_broken_rows)
+        path = find_file(folder, task, split)
+        return read_examples(
+            read_table(path, tsv_header=task.tsv_header),
+            task,
+            source=f"file {path}",
+            renamed=task.tsv_renamed if path.suffix == ".tsv" else None,
+            skip_broken_rows=self.skip_broken_rows,
+        )
+
+
+def _path(place: str | Path | int | None) -> Path | None:
+    return None if place is None else Path(str(place)).expanduser()  # a folder called 2024 comes as a number
 
 
 def find_file(folder: Path, task: Task, split: str) -> Path:

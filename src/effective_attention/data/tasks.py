@@ -18,6 +18,8 @@ if TYPE_CHECKING:  # takes seconds to import, and a task is read long before its
 LABEL = "label"
 """The hub's name for the label column, the same for every GLUE task."""
 
+_CHOSEN_WITH = {"local": "data=local data.dir=<folder>", "file": "data=local data.file=<file>"}
+
 
 @dataclass(frozen=True)
 class Task:
@@ -41,7 +43,8 @@ class Task:
         tsv_header: Column names of TSV files that have no header line (CoLA); ``None`` where the first line is the
             header.
         loaders: Source's name → ``_target_`` config of a function that loads the task there in its own way; see
-            ``loader``. A task that has any is available from these sources only.
+            ``loader``. A task that has any is available from these sources only. ``file`` stands for the local source
+            with a single file instead of a folder.
     """
 
     name: str
@@ -89,6 +92,16 @@ class Task:
         return 1 if self.is_regression else len(self.labels) or 2
 
     @property
+    def is_one_file(self) -> bool:
+        """Tell whether the user's own data is a single file, not a folder with splits."""
+        return "file" in self.loaders
+
+    @property
+    def local_options(self) -> str:
+        """Return the options that choose the user's own data."""
+        return _CHOSEN_WITH["file" if self.is_one_file else "local"]
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """List every column an example needs, by the hub's names: the texts, then the label where there is one."""
         return (*self.text_columns, LABEL) if self.has_labels else tuple(self.text_columns)
@@ -108,7 +121,7 @@ class Task:
         if not self.loaders:
             return None
         if source not in self.loaders:
-            others = " or ".join(f"data={name}" + " data.dir=<folder>" * (name == "local") for name in self.loaders)
+            others = " or ".join(_CHOSEN_WITH.get(name, f"data={name}") for name in self.loaders)
             raise UserError(f"data={source}: task {self.name} is not available there; add {others}")
         from hydra.utils import instantiate
 

@@ -98,6 +98,13 @@ def special_kinds(tokenizer: Tokenizer) -> dict[int, int]:
     return special | {number: kind for number, kind in delimiters.items() if number is not None}
 
 
+def sets_delimiters(tokenizer: Tokenizer) -> bool:
+    """Tell whether a tokenizer sets [CLS] and [SEP], or what stands for them, around a text."""
+    kinds = special_kinds(tokenizer)
+    set_here = {kinds.get(number) for number in tokenizer("some words")["input_ids"]}
+    return {_CLS, _SEP} <= set_here
+
+
 @lru_cache(maxsize=100_000)
 def is_punctuation(text: str) -> bool:
     """Tell whether a text is not empty and all its characters are punctuation or symbols, by Unicode category.

@@ -27,6 +27,7 @@ from effective_attention.data.annotation.alignment import (
     Arrays,
     align,
     join_words,
+    sets_delimiters,
     special_kinds,
 )
 from effective_attention.data.annotation.pipelines import UPOS, EmbeddedTagger, SpacyTagger, TaggedText, Tagger
@@ -36,7 +37,7 @@ from effective_attention.io import read_arrays, write_arrays
 
 __all__ = [
     "CUT_AWAY", "KINDS", "NO_WORD", "ROLES", "UPOS", "Annotated", "EmbeddedTagger", "SpacyTagger", "TaggedText",
-    "Tagger", "annotate", "token_roles",
+    "Tagger", "annotate", "sets_delimiters", "token_roles",
 ]  # fmt: skip
 
 ROLES = ("other", "subject", "attractor")
