@@ -1,14 +1,17 @@
 """Changed texts run without padding, each distinct one once."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 import torch
 
 from effective_attention.attention.trace import trace
+from effective_attention.attributions.blank_out import blank_out
 from effective_attention.attributions.perturbations import PerturbedTexts, blank_id, candidates, probabilities
 from effective_attention.attributions.request import AttributionRequest
 from effective_attention.errors import UserError
+from helpers.cases import DECODERS, PAD, UNK, build_case
 
 
 def whole(case, examples):
@@ -78,10 +81,40 @@ def test_blank_token(tokenizer):
     assert blank_id(tokenizer, "pad") == tokenizer.pad_token_id
     assert blank_id(SimpleNamespace(unk_token_id=None, mask_token_id=0)) == 0
     with pytest.raises(
-        UserError, match=r"tokenizer of 'odd/model' has neither an unknown nor a mask token .* choose a model"
+        UserError, match=r"tokenizer of 'odd/model' has no unknown, mask, end or start token .* choose a model"
     ):
         blank_id(SimpleNamespace(unk_token_id=None, mask_token_id=None, name_or_path="odd/model"))
     with pytest.raises(UserError, match="has no padding token"):
         blank_id(SimpleNamespace(pad_token_id=None), "pad")
     with pytest.raises(UserError, match="must be one of unk, pad, got 'mask'"):
         blank_id(tokenizer, "mask")
+
+
+@pytest.mark.parametrize("family", DECODERS)
+def test_a_blanked_last_token_is_not_taken_for_padding(family):
+    """Decoders are often padded with the token that words are blanked with; their heads pass over it."""
+    case = build_case(family, (5, 3))
+    model = case.model
+    model.config.pad_token_id = UNK
+    try:
+        ids = case.trace.inputs["input_ids"].masked_fill(~case.trace.mask, UNK)
+        padded = replace(case.request, trace=trace(model, {**case.trace.inputs, "input_ids": ids}))
+        found = blank_out(padded, case.special, UNK)
+        assert model.config.pad_token_id == UNK
+        for row, length in enumerate((5, 3)):
+            text = ids[row : row + 1, :length].clone()
+            text[0, -1] = UNK
+            with torch.no_grad():
+                answer = model.score(model.base_model(text).last_hidden_state)[:, -1]
+            without = padded.probability(answer, torch.tensor([row]))
+            whole = padded.probability(padded.trace.logits[row : row + 1], torch.tensor([row]))
+            assert float(found[row, length - 1]) == pytest.approx(float(whole - without), abs=1e-6)
+    finally:
+        model.config.pad_token_id = PAD
+
+
+@pytest.mark.parametrize(
+    ("special", "expected"), [({"eos_token_id": 5, "bos_token_id": 4}, 5), ({"bos_token_id": 4}, 4)]
+)
+def test_decoders_have_no_token_for_unknown_words(special, expected):
+    assert blank_id(SimpleNamespace(unk_token_id=None, mask_token_id=None, **special)) == expected

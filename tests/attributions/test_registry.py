@@ -17,7 +17,18 @@ from effective_attention.errors import UserError
 from helpers.own_methods import last_words_module
 
 OPTION = "analysis.faithfulness.methods"
-HELPERS = {"__init__", "attribute", "erasure", "perturbations", "ranking", "registry", "request", "shared_work"}
+HELPERS = {
+    "__init__",
+    "answer",
+    "attribute",
+    "erasure",
+    "perturbations",
+    "embedding",
+    "ranking",
+    "registry",
+    "request",
+    "shared_work",
+}
 
 
 @pytest.fixture(autouse=True)

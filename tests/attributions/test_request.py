@@ -7,7 +7,7 @@ import torch
 from transformers import AttentionInterface
 from transformers.masking_utils import AttentionMaskInterface, eager_mask
 
-from effective_attention.attention.hook import attention_function, eager_function
+from effective_attention.attention.interface import attention_function, eager_function
 from effective_attention.attention.trace import trace
 from effective_attention.attributions.request import AttributionRequest
 

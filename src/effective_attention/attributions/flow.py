@@ -15,6 +15,7 @@ from effective_attention.attention.trace import Part
 from effective_attention.attributions.registry import register
 from effective_attention.attributions.shared_work import SharedWork
 from effective_attention.graphs.flow import flows
+from effective_attention.graphs.receptive_field import even_graph, over_even
 
 
 @cache
@@ -34,5 +35,12 @@ def compile_flow() -> None:
 def flow(work: SharedWork, attention: Part) -> Float[Tensor, "batch layer key"]:
     """Compute the maximum flow from the row's token in each layer to each input token."""
     graph = work.graph(attention)
-    found = flows(graph, work.trace.mask, rows=[work.settings.row], residual=work.settings.residual)
-    return found[:, :, 0].to(graph.device)  # flows are computed on the CPU
+    found = _row_flows(work, graph)
+    return over_even(found, _row_flows(work, even_graph(work.trace))) if work.settings.receptive_field else found
+
+
+def _row_flows(work: SharedWork, graph: Float[Tensor, "batch layer query key"]) -> Float[Tensor, "batch layer key"]:
+    """Compute flows from each example's own row; on the CPU, and bring them back."""
+    examples = zip(graph[:, None], work.trace.mask[:, None], work.rows.tolist(), strict=True)
+    found = [flows(one, mask, rows=[row], residual=work.settings.residual) for one, mask, row in examples]
+    return torch.cat(found)[:, :, 0].to(graph.device)

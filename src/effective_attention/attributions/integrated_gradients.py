@@ -20,6 +20,7 @@ from torch import Tensor
 
 from effective_attention.attention.hook import evaluation_mode
 from effective_attention.attention.rerun import autograd_on, model_inputs
+from effective_attention.attributions.embedding import token_embedding
 from effective_attention.attributions.perturbations import ROWS, candidates
 from effective_attention.attributions.registry import register
 from effective_attention.attributions.request import AttributionRequest
@@ -62,8 +63,8 @@ def integrated_gradients(
 
     if steps < 1:
         raise ValueError(f"steps must be at least 1, got {steps}")
-    model = request.trace.model
-    with autograd_on(), evaluation_mode(model):
+    model = request.trace.transformer
+    with token_embedding(request.trace) as embed, autograd_on(), evaluation_mode(model):
         words = candidates(request.trace, special)
         inputs = model_inputs(request.trace)
         ids = inputs.pop("input_ids")
@@ -72,7 +73,7 @@ def integrated_gradients(
         def evidence(tokens: Tensor, examples: Tensor, *others: Tensor) -> Tensor:
             return request.evidence(model(input_ids=tokens, **dict(zip(names, others, strict=True))).logits, examples)
 
-        found = LayerIntegratedGradients(evidence, model.get_input_embeddings()).attribute(
+        found = LayerIntegratedGradients(evidence, embed).attribute(
             ids,
             baselines=ids.masked_fill(words, blank_id),
             additional_forward_args=(torch.arange(len(ids), device=ids.device), *inputs.values()),

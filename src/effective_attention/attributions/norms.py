@@ -20,7 +20,6 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 from effective_attention.attention.rerun import Call, check_watched, model_inputs, watching
@@ -30,12 +29,23 @@ from effective_attention.attributions.rollout import rolled_out
 from effective_attention.attributions.shared_work import SharedWork
 
 
+def check_projections(trace: Trace) -> None:
+    """Refuse a model whose output projections cannot be found, or not be cut by heads.
+
+    Raises:
+        ValueError: Says why.
+    """
+    for layer, projection in zip(trace.layers, output_projections(trace), strict=True):
+        head_blocks(trace.model, projection, layer.value)
+
+
 @register(
     "norm",
     title="norm of the output",
     summary="length of the vector a token brings, heads summed",
     reads_attention=True,
     needs=["norms"],
+    check=check_projections,
 )
 def norm(work: SharedWork, attention: Part) -> Float[Tensor, "batch layer key"]:
     """Read the row of the layers' norms."""
@@ -48,6 +58,7 @@ def norm(work: SharedWork, attention: Part) -> Float[Tensor, "batch layer key"]:
     summary="norms of all layers below, as shares, multiplied",
     reads_attention=True,
     needs=["norms"],
+    check=check_projections,
 )
 def norm_rollout(work: SharedWork, attention: Part) -> Float[Tensor, "batch layer key"]:
     """Read the row of the rollout of the layers' norms."""
@@ -139,7 +150,7 @@ def output_projections(trace: Trace) -> list[nn.Module]:
     if missing:
         raise ValueError(
             f"{type(model).__name__} hands the output of its attention to no linear map (layers {missing}), "
-            f"so that norm-based attention is not defined; leave it out for this model"
+            f"so that norms of what tokens bring are not defined"
         )
     return [found[number] for number in range(len(calls))]
 
@@ -154,7 +165,7 @@ def _is_output(inputs: tuple[object, ...], call: Call) -> bool:
     )
 
 
-def head_blocks(model: PreTrainedModel, projection: nn.Module, value: Tensor) -> Float[Tensor, "head d_head width"]:
+def head_blocks(model: nn.Module, projection: nn.Module, value: Tensor) -> Float[Tensor, "head d_head width"]:
     """Cut the output projection's rows by head; transformers' Conv1D keeps its weight the other way round."""
     weight: Tensor = projection.weight if isinstance(projection, Conv1D) else projection.weight.T  # type: ignore[assignment]
     heads = value.shape[1]

@@ -7,21 +7,25 @@ where it is compared with them: the two sides of a difference then come from the
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from effective_attention.attention.hook import evaluation_mode
+from effective_attention.attention.model_facts import text_config_of
 from effective_attention.attention.rerun import model_inputs
-from effective_attention.attention.trace import Trace
+from effective_attention.attention.trace import Trace, answer_of
 from effective_attention.attributions.request import AttributionRequest
 from effective_attention.errors import UserError
 
 Blank = Literal["unk", "pad"]
+_NO_TOKEN = -1  # an id that no token has
 ROWS = 256  # sequences that run together
+_BLANKS = ("unk_token_id", "mask_token_id", "eos_token_id", "bos_token_id")
 _TOKENS = 32_768  # and no more tokens than this, so that long texts do not fill the memory
 
 
@@ -35,7 +39,7 @@ class PerturbedTexts:
         blank: Those of them that are blanked.
     """
 
-    example: Int[Tensor, text]
+    example: Int[Tensor, " text"]
     keep: Bool[Tensor, "text key"]
     blank: Bool[Tensor, "text key"]
 
@@ -52,17 +56,18 @@ def candidates(trace: Trace, special: Bool[Tensor, "batch key"]) -> Bool[Tensor,
 def blank_id(tokenizer: Any, kind: Blank = "unk") -> int:
     """Find the id that stands for no word in particular.
 
-    With ``kind="unk"`` that of the unknown token, or of the mask token where there is none; with ``"pad"`` padding's.
+    With ``kind="unk"`` that of the unknown token, where there is none of the mask token, and where there is neither, as
+    in many decoders, of the one that ends a text, or starts it; with ``"pad"`` padding's.
 
     Raises:
         UserError: The tokenizer has no such token.
     """
     if kind not in get_args(Blank):
         raise UserError(f"the blank token must be one of {', '.join(get_args(Blank))}, got {kind!r}")
-    names = ("unk_token_id", "mask_token_id") if kind == "unk" else ("pad_token_id",)
+    names = _BLANKS if kind == "unk" else ("pad_token_id",)
     found = [number for number in (getattr(tokenizer, name, None) for name in names) if number is not None]
     if not found:
-        wanted = "neither an unknown nor a mask token" if kind == "unk" else "no padding token"
+        wanted = "no unknown, mask, end or start token" if kind == "unk" else "no padding token"
         model = getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__
         raise UserError(
             f"the tokenizer of {model!r} has {wanted} to blank words with; choose a model whose tokenizer has one"
@@ -73,7 +78,7 @@ def blank_id(tokenizer: Any, kind: Blank = "unk") -> int:
 @torch.no_grad()
 def probabilities(
     request: AttributionRequest, texts: PerturbedTexts, *, unk_id: int | None = None, rows: int = ROWS
-) -> Float[Tensor, text]:
+) -> Float[Tensor, " text"]:
     """Run the texts and take ``AttributionRequest.probability`` of each, in double precision.
 
     Args:
@@ -88,18 +93,36 @@ def probabilities(
         raise ValueError("unk_id must be the id that blanked tokens become, got None")
     found = torch.zeros(len(texts.example), dtype=torch.float64, device=texts.keep.device)
     lengths = texts.keep.sum(dim=-1)
-    with evaluation_mode(request.trace.model):
+    with evaluation_mode(request.trace.model), _no_padding(request.trace.model, unk_id):
         for length in sorted(set(lengths.tolist())):
             chosen = (lengths == length).nonzero()[:, 0]
             example = texts.example[chosen]
             inputs = _shortened(request.trace, texts, chosen, length, unk_id)
             first, place = _distinct(inputs)
             once = {name: value[first] for name, value in inputs.items()}
-            answers = [
-                request.trace.model(**batch).logits for batch in _batches(once, min(rows, max(1, _TOKENS // length)))
-            ]
+            size = min(rows, max(1, _TOKENS // length))
+            answers = [answer_of(request.trace.model(**batch)) for batch in _batches(once, size)]
             found[chosen] = request.probability(torch.cat(answers)[place], example)
     return found
+
+
+@contextmanager
+def _no_padding(model: nn.Module, unk_id: int | None) -> Iterator[None]:
+    """Tell the model that nothing is padding, which is so in these texts, where blanks would be taken for it.
+
+    Many decoders are padded with the token that words are blanked with too. Their heads answer from the last token that
+    is not that one.
+    """
+    config = text_config_of(model)
+    if config is None:
+        yield
+        return
+    before = config.pad_token_id
+    try:
+        config.pad_token_id = _NO_TOKEN if before == unk_id else before
+        yield
+    finally:
+        config.pad_token_id = before
 
 
 def _shortened(

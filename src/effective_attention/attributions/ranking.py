@@ -45,7 +45,7 @@ def _centred(rank: Tensor, chosen: Tensor, count: Tensor) -> Tensor:
 
 def bootstrap(
     values: Float[Tensor, "example column"], *, seed: int, draws: int = 1000, level: float = 0.95
-) -> tuple[Float[Tensor, column], Float[Tensor, column]]:
+) -> tuple[Float[Tensor, " column"], Float[Tensor, " column"]]:
     """Find the percentile interval of each column's mean over resampled examples.
 
     All columns see the same resamples, so that they can be compared.

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from torch import Tensor
 
+from effective_attention.attention.trace import Trace
 from effective_attention.errors import UserError, first_line
 
 ALL = "all"
@@ -38,6 +39,8 @@ class Method:
         function: ``function(work, attention)`` gives (batch, layer, key) where the method reads attention;
             ``function(work)`` gives (batch, key) where it does not. Exactly 0 on padding.
         prepare: Called before the method is timed, for what only the first call costs, such as compiling.
+        check: Called with the trace of a short text; raises a ``ValueError`` that says why where the model has not what
+            the method reads. None: every model has it.
     """
 
     name: str
@@ -47,6 +50,7 @@ class Method:
     needs: tuple[str, ...]
     function: Callable[..., Tensor]
     prepare: Callable[[], object] | None = None
+    check: Callable[[Trace], object] | None = None
 
 
 _METHODS: dict[str, Method] = {}
@@ -60,6 +64,7 @@ def register(
     reads_attention: bool = False,
     needs: Sequence[str] = (),
     prepare: Callable[[], object] | None = None,
+    check: Callable[[Trace], object] | None = None,
 ) -> Callable[[Function], Function]:
     """Make the decorated function an attribution method; see ``Method`` for the arguments.
 
@@ -81,7 +86,7 @@ def register(
                 f"give {'.'.join(_origin(function))} another name"
             )
         _check_arguments(name, function, reads_attention)
-        _METHODS[name] = Method(name, title, summary, reads_attention, tuple(needs), function, prepare)
+        _METHODS[name] = Method(name, title, summary, reads_attention, tuple(needs), function, prepare, check)
         return function
 
     return add
@@ -113,6 +118,22 @@ def choose(wanted: Any, option: str) -> list[Method]:
     if repeated:
         raise UserError(f"{option} must name each method once, got {', '.join(repeated)} more than once")
     return methods
+
+
+def impossible(methods: Sequence[Method], trace: Trace) -> dict[str, str]:
+    """Find the methods that a model has not got what they read for.
+
+    Returns:
+        The reason, in one line, by the method's name.
+    """
+    found = {}
+    for method in methods:
+        try:
+            if method.check is not None:
+                method.check(trace)
+        except ValueError as error:
+            found[method.name] = first_line(error)
+    return found
 
 
 def _find(wanted: Any, option: str) -> Method:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from effective_attention.attention.rerun import autograd_on, check_watched, model_inputs, watching
 from effective_attention.attention.trace import Trace
+from effective_attention.attributions.embedding import token_embedding
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +46,7 @@ class AttributionRequest:
     """
 
     trace: Trace
-    target: Int[Tensor, batch]
+    target: Int[Tensor, " batch"]
 
     def __post_init__(self) -> None:
         shape = tuple(self.trace.logits.shape)
@@ -64,8 +65,8 @@ class AttributionRequest:
             )
 
     def probability(
-        self, logits: Float[Tensor, "row classes"], examples: Int[Tensor, row] | None = None
-    ) -> Float[Tensor, row]:
+        self, logits: Float[Tensor, "row classes"], examples: Int[Tensor, " row"] | None = None
+    ) -> Float[Tensor, " row"]:
         """Take the probability of the target, or the score of a regression.
 
         In double precision: differences near 1 are kept.
@@ -79,8 +80,8 @@ class AttributionRequest:
         return logits.double().softmax(dim=-1).gather(1, self._targets(examples))[:, 0]
 
     def evidence(
-        self, logits: Float[Tensor, "row classes"], examples: Int[Tensor, row] | None = None
-    ) -> Float[Tensor, row]:
+        self, logits: Float[Tensor, "row classes"], examples: Int[Tensor, " row"] | None = None
+    ) -> Float[Tensor, " row"]:
         """Take the log-odds of the target, or the score of a regression: what is differentiated.
 
         Arguments as for ``probability``.
@@ -102,23 +103,23 @@ class AttributionRequest:
 
         Examples do not interact, so that all evidence is differentiated at once.
         """
-        model = self.trace.model
+        model = self.trace.transformer
         starts = []
 
         def start_here(_module: nn.Module, _inputs: object, output: Tensor) -> Tensor:
             starts.append(output.detach().requires_grad_())
             return starts[-1]
 
-        hook = model.get_input_embeddings().register_forward_hook(start_here)
-        try:
-            with autograd_on(), watching(model) as calls:
+        with token_embedding(self.trace) as embed, autograd_on(), watching(model) as calls:
+            hook = embed.register_forward_hook(start_here)
+            try:
                 evidence = self.evidence(model(**model_inputs(self.trace)).logits).sum()
-                check_watched(self.trace, calls)
-                if len(starts) != 1:
-                    raise ValueError(
-                        f"{type(model).__name__} used its input embeddings {len(starts)} times; one text was expected"
-                    )
-                embedding, *attention = torch.autograd.grad(evidence, [starts[0], *(call.weights for call in calls)])
-        finally:
-            hook.remove()
+            finally:
+                hook.remove()
+            check_watched(self.trace, calls)
+            if len(starts) != 1:
+                raise ValueError(
+                    f"{type(model).__name__} used its input embeddings {len(starts)} times; one text was expected"
+                )
+            embedding, *attention = torch.autograd.grad(evidence, [starts[0], *(call.weights for call in calls)])
         return Gradients(starts[0].detach(), embedding, tuple(attention))

@@ -1,6 +1,6 @@
 """Attention rollout, Abnar & Zuidema (2020): how much of each input token has reached a layer's token?
 
-See ``graphs.rollout`` for the method itself.
+See ``graphs.rollout`` for the method itself, and ``graphs.receptive_field`` for what becomes of it in causal models.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from effective_attention.attention.trace import Part
 from effective_attention.attributions.registry import register
 from effective_attention.attributions.shared_work import SharedWork
 from effective_attention.graphs.conventions import signed_to_weights
+from effective_attention.graphs.receptive_field import even_graph, over_even
 from effective_attention.graphs.rollout import attention_rollout
 
 
@@ -24,9 +25,17 @@ from effective_attention.graphs.rollout import attention_rollout
 )
 def rollout(work: SharedWork, attention: Part) -> Float[Tensor, "batch layer key"]:
     """Read the row of the attention graph's rollout."""
-    return work.row(attention_rollout(work.graph(attention), residual=work.settings.residual))
+    return _read(work, work.graph(attention))
 
 
 def rolled_out(work: SharedWork, weights: Float[Tensor, "batch layer query key"]) -> Float[Tensor, "batch layer key"]:
     """Read the row of the rollout of any weights; rollout wants rows that sum to 1, so they are made so."""
-    return work.row(attention_rollout(signed_to_weights(weights, "positive"), residual=work.settings.residual))
+    return _read(work, signed_to_weights(weights, "positive"))
+
+
+def _read(work: SharedWork, graph: Float[Tensor, "batch layer query key"]) -> Float[Tensor, "batch layer key"]:
+    residual = work.settings.residual
+    found = work.row(attention_rollout(graph, residual=residual))
+    if not work.settings.receptive_field:
+        return found
+    return over_even(found, work.row(attention_rollout(even_graph(work.trace), residual=residual)))

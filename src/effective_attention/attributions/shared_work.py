@@ -9,13 +9,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from effective_attention.attention.trace import Part, Trace
+from effective_attention.attributions.answer import answer_position
 from effective_attention.attributions.request import AttributionRequest, Gradients
 from effective_attention.graphs.conventions import RESIDUAL, Convention, trace_graph
 
@@ -30,19 +32,22 @@ class Settings:
 
     Attributes:
         unknown: Id of the token that stands for a blank.
-        row: The token whose attention is read.
+        row: The token whose attention is read; None: the one that the model answers from.
         residual: Weight of the residual connection in rollout and flow.
         convention: What becomes of negative weights in a graph.
         steps: Of integrated gradients.
         seed: Of the random scores.
+        receptive_field: Whether rollout and flow are divided by what even attention would bring; see
+            ``graphs.receptive_field``.
     """
 
     unknown: int
-    row: int = 0
+    row: int | None = None
     residual: float = RESIDUAL
     convention: Convention = "absolute"
     steps: int = STEPS
     seed: int = 0
+    receptive_field: bool = False
 
 
 @dataclass(eq=False)
@@ -97,6 +102,14 @@ class SharedWork:
         """The batch."""
         return self.request.trace
 
+    @cached_property
+    def rows(self) -> Int[Tensor, " batch"]:
+        """Return the token of each example whose attention is read."""
+        row = self.settings.row
+        if row is None:
+            return answer_position(self.trace)
+        return torch.full((len(self.trace.mask),), row, device=self.trace.mask.device)
+
     @property
     def gradients(self) -> Gradients:
         """Shared work ``gradients``: one forward and one backward pass."""
@@ -117,7 +130,8 @@ class SharedWork:
 
     def row(self, weights: Float[Tensor, "batch layer query key"]) -> Float[Tensor, "batch layer key"]:
         """Read the row of ``Settings.row``; 0 on padding, also where that token is padding itself."""
-        return weights[:, :, self.settings.row].masked_fill(~self.trace.mask[:, None], 0)
+        batch = torch.arange(len(weights), device=weights.device)
+        return weights[batch, :, self.rows].masked_fill(~self.trace.mask[:, None], 0)
 
     def shared(self, name: str, attention: Part | None, compute: Callable[[], Result]) -> Result:
         """Compute once, keep, and charge everyone who reads it.
