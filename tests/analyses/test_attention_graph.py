@@ -151,8 +151,8 @@ def test_an_example_nobody_saw_gives_an_empty_table(subject, context):
     ("options", "message"),
     [
         ({"example": 99}, r"analysis\.attention_graph\.example must be from 0 to 8, got 99"),
-        ({"row": -1}, r"analysis\.attention_graph\.row must be a token of the text, from 0 to 63, got -1"),
-        ({"row": 64}, r"analysis\.attention_graph\.row must be a token of the text, from 0 to 63, got 64"),
+        ({"row": -1}, r"analysis\.attention_graph\.row must be null or a token of the text, from 0 to 63, got -1"),
+        ({"row": 64}, r"analysis\.attention_graph\.row must be null or a token of the text, from 0 to 63, got 64"),
         ({"residual": 1.5}, r"analysis\.attention_graph\.residual must be a number from 0 to 1, got 1\.5"),
         (
             {"convention": "squared"},
@@ -169,7 +169,7 @@ def test_a_row_beyond_the_text_is_refused(subject, context, singles):
     last = int(singles[0].lengths) - 1
     made = AttentionGraph(row=last + 1).setup(context)
     with pytest.raises(
-        UserError, match=rf"attention_graph\.row must be a token of the text, from 0 to {last}, got {last + 1}"
+        UserError, match=rf"attention_graph\.row must be null or a token of the text, from 0 to {last}, got {last + 1}"
     ):
         run_analyses(subject, {"a": made})
     own = dataclasses.replace(

@@ -136,6 +136,14 @@ def test_where_only_earlier_words_are_seen_a_guess_is_among_them():
     assert fixed_rules_statistics(seen, arcs((2, 0), (0, 2)))[1, 0, :, 2].tolist() == [0.5, 0.0]
 
 
+def test_where_only_earlier_words_are_seen_none_follows():
+    seen = torch.ones(1, 3, 3, dtype=torch.bool).tril()
+    seen[..., 0] = False  # the first word is left out
+    previous, following, _ = fixed_rules(seen)[0].tolist()
+    assert previous == [[0, 0, 0], [0, 0, 0], [0, 1, 0]]
+    assert following == [[0, 0, 0]] * 3
+
+
 @given(st.integers(1, 6), st.integers(0, 2**31 - 1))
 def test_shares_and_hits_lie_between_0_and_1(size, seed):
     generator = torch.Generator().manual_seed(seed)
@@ -259,7 +267,7 @@ def table(words):
 
 def test_columns_and_fixed_rules(table, words):
     SCHEMA.check(table, "dependency_alignment")
-    assert list(table) == [*KEY, *NUMBERS, "count", "convention"]
+    assert list(table) == [*KEY, *NUMBERS, "count", "first_token", "convention"]
     assert not table.duplicated(KEY).any()
     assert set(table["attention"]) == {"standard", "effective"}
     assert (table[["layer", "head"]] >= 0).all(axis=None)

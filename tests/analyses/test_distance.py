@@ -85,7 +85,7 @@ def test_against_a_naive_loop(subject, context, singles, special_tokens, convent
 def test_columns_and_defaults(subject, context):
     table = run_analyses(subject, {"a": Distance().setup(context)})["a"]
     SCHEMA.check(table, "distance")
-    assert " ".join(table.columns) == "attention layer head value even count special_tokens convention"
+    assert " ".join(table.columns) == "attention layer head value even count special_tokens first_token convention"
     assert set(table["special_tokens"]) == {False}
     assert set(table["convention"]) == {"absolute"}
     assert table["even"].nunique() == table["count"].nunique() == 1

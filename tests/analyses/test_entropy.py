@@ -80,7 +80,7 @@ def test_against_a_naive_loop(subject, context, singles, special_tokens, convent
 def test_columns_and_defaults(subject, context):
     table = run_analyses(subject, {"a": Entropy().setup(context)})["a"]
     SCHEMA.check(table, "entropy")
-    assert " ".join(table.columns) == "attention layer head statistic value count special_tokens convention"
+    assert " ".join(table.columns) == "attention layer head statistic value count special_tokens first_token convention"
     assert set(table["special_tokens"]) == {True}
     assert set(table["convention"]) == {"absolute"}
     assert table.loc[table["statistic"] == "relative", "value"].between(0, 1).all()
@@ -88,7 +88,7 @@ def test_columns_and_defaults(subject, context):
 
 def with_attention(seen, attention):
     return dataclasses.replace(
-        seen, layers=tuple(dataclasses.replace(layer, attention=attention) for layer in seen.layers)
+        seen, layers=tuple(dataclasses.replace(layer, weights=attention) for layer in seen.layers)
     )
 
 

@@ -104,7 +104,7 @@ def test_a_row_for_each_token(subject, context, singles):
     SCHEMA.check(table, "exemplars")
     assert list(table) == [
         *("attention", "layer", "head", "rank", "example", "query", "key", "query_token", "key_token", "score"),
-        *("position", "token", "value", "special"),
+        *("position", "token", "value", "special", "first_token"),
     ]
     for (attention, layer, head, rank), rows in table.groupby([*HEAD, "rank"]):
         example, query, key = (rows[name].unique().item() for name in ("example", "query", "key"))
@@ -174,7 +174,7 @@ def test_padding_on_the_left_is_no_token(subject, context):
     layers = [
         dataclasses.replace(
             layer,
-            attention=torch.nn.functional.pad(layer.attention, (2, 0, 2, 0), value=0.9),
+            weights=torch.nn.functional.pad(layer.attention, (2, 0, 2, 0), value=0.9),
             value=torch.nn.functional.pad(layer.value, (0, 0, 2, 0)),
             visible=None,
             query=None,

@@ -93,7 +93,7 @@ def test_against_a_naive_loop(subject, context, singles, special_tokens, convent
 def test_columns_and_defaults(subject, context):
     table = run_analyses(subject, {"a": PosAttention().setup(context)})["a"]
     SCHEMA.check(table, "pos_attention")
-    assert " ".join(table.columns) == f"{' '.join(INDEX)} value even count special_tokens convention"
+    assert " ".join(table.columns) == f"{' '.join(INDEX)} value even count special_tokens first_token convention"
     assert table["tag"].unique().tolist() == [*UPOS, "other"]
     assert set(table["special_tokens"]) == {False}
     assert set(table["convention"]) == {"absolute"}

@@ -68,6 +68,15 @@ def test_from_0_to_1_whatever_the_scale_and_order(weights, scale):
     torch.testing.assert_close(variability(weights.flip(0), there), found, equal_nan=True)
 
 
+def test_without_the_first_key():
+    """All that differs from text to text is the weight on the first token."""
+    one, other = torch.tensor([[1.0, 0.0], [0.2, 0.6]]), torch.tensor([[1.0, 0.0], [0.4, 0.6]])
+    there = torch.ones(2, 2, dtype=torch.bool)
+    both = torch.stack([one, other])
+    assert float(variability(both, there)) == pytest.approx(0.2 / (2 * 3.8))
+    assert float(variability(both, there, first_token=False)) == 0
+
+
 def naive(matrices, counts, positions):
     """One head, pair after pair of positions."""
     deviation = total = 0.0
@@ -107,7 +116,7 @@ def test_against_a_naive_loop(subject, context, singles, examples, positions, sp
 def test_columns_and_defaults(subject, context):
     table = run_analyses(subject, {"a": Variability().setup(context)})["a"]
     SCHEMA.check(table, "variability")
-    assert " ".join(table.columns) == "attention layer head value examples positions special_tokens"
+    assert " ".join(table.columns) == "attention layer head value examples positions special_tokens first_token"
     assert table.iloc[0][["examples", "positions", "special_tokens"]].tolist() == [9, 10, False]
 
 
@@ -119,7 +128,7 @@ def of_weights(subject, context, make):
         attention = make(index, seen.mask.shape[1]).expand_as(seen.layers[0].attention).contiguous()
         made.update(
             dataclasses.replace(
-                seen, layers=tuple(dataclasses.replace(layer, attention=attention) for layer in seen.layers)
+                seen, layers=tuple(dataclasses.replace(layer, weights=attention) for layer in seen.layers)
             )
         )
     return made.compute().query("attention == 'standard'")["value"].to_numpy()

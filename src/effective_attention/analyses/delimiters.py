@@ -42,7 +42,7 @@ def attention_to(
     real: Bool[Tensor, "batch query"],
 ) -> Float[Tensor, "batch head delimiter"]:
     """Sum over each delimiter's tokens, and average over the real queries that are not that delimiter."""
-    return _read(attention, *_places(delimiters, real))
+    return _read(attention, *_places(delimiters, real), slice(None))
 
 
 def _places(delimiters: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
@@ -61,18 +61,20 @@ def _places(delimiters: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
     return places, belongs[..., None] * share[:, :, None]
 
 
-def _read(attention: Tensor, places: Tensor, counts: Tensor) -> Tensor:
+def _read(attention: Tensor, places: Tensor, counts: Tensor, queries: slice) -> Tensor:
     """Read only the delimiters' columns of attention: reading a few keys is much cheaper than a product with all."""
     columns = attention.gather(
         -1, places[:, None, None].expand(*attention.shape[:3], -1)
     )  # (batch, head, query, place)
-    return torch.einsum("bhqp,bdpq->bhd", columns.double(), counts)
+    return torch.einsum("bhqp,bdpq->bhd", columns.double(), counts[..., queries])
 
 
 class Delimiters(SplitAnalysis):
     """Fig. 5, 6. Table: attention, layer, head, delimiter, value, count, scale_min, scale_max."""
 
     schema = SCHEMA
+
+    needs_delimiters = True
 
     lowest: Tensor
     highest: Tensor
@@ -90,17 +92,19 @@ class Delimiters(SplitAnalysis):
         found = torch.stack([of_kind(trace, name) for name in DELIMITERS], dim=1)  # (batch, delimiter, key)
         where = _places(found, trace.mask)
         for number, layer in enumerate(trace.layers):
-            for variant, attention in enumerate(ATTENTIONS):
-                self.total[variant, number] += _read(layer.part(attention), *where).sum(dim=0)
-            self._widen_scale(layer.part("effective"), trace.mask)
+            for queries in layer.blocks():
+                for variant, attention in enumerate(ATTENTIONS):
+                    self.total[variant, number] += _read(layer.rows(attention, queries), *where, queries).sum(dim=0)
+                self._widen_scale(layer.rows("effective", queries), trace.mask, queries)
         self.count += found.any(dim=-1).sum(dim=0)
 
-    def _widen_scale(self, effective: Tensor, tokens: Tensor) -> None:
+    def _widen_scale(self, effective: Tensor, tokens: Tensor, queries: slice) -> None:
         """Let the colour scale reach to the weights of real queries and keys; padding must not widen it."""
         if not bool(tokens.all()):
-            real = tokens[:, None, :, None] & tokens[:, None, None, :]
-            # in place of padding stands a weight that is there anyway
-            effective = torch.where(real, effective, effective[:, :, :1, :1])
+            real = tokens[:, None, queries, None] & tokens[:, None, None, :]
+            effective = effective[real.expand_as(effective)]
+        if effective.numel() == 0:  # a block of padding
+            return
         low, high = torch.aminmax(effective)
         self.lowest = torch.minimum(self.lowest, low)
         self.highest = torch.maximum(self.highest, high)

@@ -13,7 +13,8 @@ counts as the largest). A row without any weight on other words hits nothing.
 A share means little alone: words depend on neighbours. So the same is measured on the attention of three fixed rules
 that know places only: all weight on the ``previous`` word of the input, all on the ``next`` one, or (``random``) the
 same on every word that may be seen, itself too; hits are then those of a random guess among the other words,
-1 / (n - 1). What a rule reaches for the same relation, direction and statistic stands beside every head's value.
+1 / (n - 1). What a rule reaches for the same relation, direction and statistic stands beside every head's value. A rule
+sees no more than a head does: in a causal model ``next`` finds nothing, and its share of no weight at all is NaN.
 
 Deviations: words, not tokens. Effective attention has negative weights; what they become (``convention``) is decided
 between sub-tokens, before words are made. Rows are not divided by their sums before the split is added up. What is a
@@ -32,9 +33,10 @@ from torch import Tensor
 
 from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
 from effective_attention.analyses.common.options import check_pair_options, is_whole_number
-from effective_attention.analyses.common.pairs import counted, pair_weights
+from effective_attention.analyses.common.pairs import counted, counts_first, pair_weights
 from effective_attention.analyses.common.schema import (
     CONVENTION,
+    FIRST_TOKEN,
     HEAD,
     LAYER,
     Block,
@@ -67,6 +69,7 @@ SCHEMA = Schema(
         Column("next", "the same if every word looked at the word after it", low=0, high=1),
         Column("random", "the same if every word looked at all words evenly, or guessed", low=0, high=1),
         count_column("arcs"),
+        FIRST_TOKEN,
         CONVENTION,
     ),
     blocks=(
@@ -118,9 +121,7 @@ def fixed_rules(seen: Bool[Tensor, "batch word other_word"]) -> Float[Tensor, "b
     """
     place = torch.arange(seen.shape[-1], device=seen.device)
     previous, following = (place[:, None] + step == place for step in (-1, 1))
-    there = seen.any(dim=1)  # by itself, if by no other
-    pairs = there[:, :, None] & there[:, None]
-    return torch.stack([(pairs & previous).double(), (pairs & following).double(), _even(seen)], dim=1)
+    return torch.stack([(seen & previous).double(), (seen & following).double(), _even(seen)], dim=1)
 
 
 def fixed_rules_statistics(
@@ -155,15 +156,24 @@ class DependencyAlignment(SplitAnalysis):
         convention: What negative weights become: their ``absolute`` value, or 0 (``positive``).
         subtypes: Whether ``nsubj:pass`` is a relation of its own, or ``nsubj``.
         least: Relations with fewer arcs in the split have no rows, nor have those without any.
+        first_token: Whether attention to the first token of a text counts; None: unless the model is causal.
     """
 
     schema = SCHEMA
 
     needs_tags = True
 
-    def __init__(self, *, convention: str = "absolute", subtypes: bool = False, least: int = 50) -> None:
+    def __init__(
+        self,
+        *,
+        convention: str = "absolute",
+        subtypes: bool = False,
+        least: int = 50,
+        first_token: bool | None = None,
+    ) -> None:
         super().__init__()
-        check_pair_options("dependency_alignment", False, convention)
+        check_pair_options("dependency_alignment", False, convention, first_token)
+        self.first_token = first_token
         check_relation_options(subtypes, least)
         self.convention: Convention = convention  # type: ignore[assignment]
         self.subtypes = subtypes
@@ -172,6 +182,7 @@ class DependencyAlignment(SplitAnalysis):
     def setup(self, context: Context) -> Analysis:
         """Give the split's relations numbers, and start sums for each head, fixed rule and relation."""
         super().setup(context)
+        self.counts_first = counts_first(self.first_token, context)
         names = [name if self.subtypes else name.split(":")[0] for name in context.split.relations]
         self.relations = sorted(set(names))
         self.numbers = torch.tensor([self.relations.index(name) for name in names], dtype=torch.long)
@@ -196,12 +207,13 @@ class DependencyAlignment(SplitAnalysis):
             relation[:, None] == torch.arange(len(self.relations), device=relation.device)
         ).double()  # (arc, relation)
         for number, layer in enumerate(trace.layers):
-            pairs = counted(trace, special_tokens=False, layer=layer)
+            pairs = counted(trace, special_tokens=False, first_token=self.counts_first, layer=layer)
             for variant, attention in enumerate(ATTENTIONS):
                 weights = word_attention(pair_weights(layer, attention, pairs, self.convention), words.member)
                 start = (variant * self.context.layers + number) * self.context.heads
                 self._add(start, weights, arcs, arc_statistics(weights, arcs), kinds)
-        seen = word_attention(counted(trace, special_tokens=False)[:, None].double(), words.member)[:, 0] > 0
+        anywhere = counted(trace, special_tokens=False, first_token=self.counts_first)
+        seen = word_attention(anywhere[:, None].double(), words.member)[:, 0] > 0
         start = len(self.sources) - len(BASELINES)
         self._add(start, fixed_rules(seen), arcs, fixed_rules_statistics(seen, arcs), kinds)
         self.count += kinds.sum(dim=0)
@@ -223,7 +235,7 @@ class DependencyAlignment(SplitAnalysis):
         either = self._by_head(self.between / self.anywhere, self.count.sum(), {})
         either = either.assign(statistic="share", direction="either", relation="all")
         table = pd.concat([either, by_arc], ignore_index=True).sort_values("source", kind="stable", ignore_index=True)
-        return table.assign(convention=self.convention)[SCHEMA.names]
+        return table.assign(first_token=self.counts_first, convention=self.convention)[SCHEMA.names]
 
     def _by_head(self, values: Tensor, count: Tensor, names: Mapping[str, Sequence[str]]) -> pd.DataFrame:
         """Return the rows of all heads, each with what the fixed rules reach in the same place.

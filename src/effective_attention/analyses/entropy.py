@@ -8,10 +8,10 @@ the length of the text; ``relative`` is the entropy divided by it, row by row: f
 it one (weights by ``absolute`` size, or the ``positive`` ones only), then rows are divided by their sum. A row without
 any weight is not counted.
 
-Deviation: here special tokens count, unless ``special_tokens`` says otherwise. The distribution over everything a query
-    sees is
-the point: without [SEP], a head that rests there would be judged by how the last few hundredths of its weight happen to
-lie. With ``special_tokens=False`` queries and keys that are special are left out and rows divided by what is left.
+Deviation: here special tokens count, unless ``special_tokens`` says otherwise, though the first token of a causal model
+does not (``first_token``). The distribution over everything a query sees is the point: without [SEP], a head that rests
+there would be judged by how the last few hundredths of its weight happen to lie. With ``special_tokens=False`` queries
+and keys that are special are left out and rows divided by what is left.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from torch import Tensor
 
 from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
 from effective_attention.analyses.common.options import check_pair_options
-from effective_attention.analyses.common.pairs import counted, pair_weights
+from effective_attention.analyses.common.pairs import counted_blocks, counts_first, pair_weights
 from effective_attention.analyses.common.schema import (
     CONVENTION,
+    FIRST_TOKEN,
     HEAD,
     LAYER,
     SPECIAL_TOKENS,
@@ -49,6 +50,7 @@ SCHEMA = Schema(
         Column("value", "mean over queries: nats for entropy, a share from 0 to 1 for relative", low=0),
         count_column("queries"),
         SPECIAL_TOKENS,
+        FIRST_TOKEN,
         CONVENTION,
     )
 )
@@ -86,39 +88,47 @@ def entropy_sums(
 
 
 class Entropy(SplitAnalysis):
-    """Table: attention, layer, head, statistic (entropy, in nats | relative), value, count, special_tokens, convention.
+    """Table: attention, layer, head, statistic, value, count, special_tokens, first_token, convention.
 
-    ``value`` is the mean over ``count`` rows.
+    ``statistic`` is entropy, in nats, or relative; ``value`` is the mean over ``count`` rows.
 
     Args:
         special_tokens: Whether [CLS], [SEP] and other special tokens count, as queries and as keys.
         convention: How effective attention's negative weights count: by ``absolute`` value, or not at all
             (``positive``).
+        first_token: Whether attention to the first token of a text counts; None: unless the model is causal.
     """
 
     schema = SCHEMA
+    stacks = ("decoder", "cross")
 
-    def __init__(self, *, special_tokens: bool = True, convention: str = "absolute") -> None:
+    def __init__(
+        self, *, special_tokens: bool = True, convention: str = "absolute", first_token: bool | None = None
+    ) -> None:
         super().__init__()
-        check_pair_options("entropy", special_tokens, convention)
+        check_pair_options("entropy", special_tokens, convention, first_token)
+        self.first_token = first_token
         self.special_tokens = special_tokens
         self.convention: Convention = convention  # type: ignore[assignment]
 
     def setup(self, context: Context) -> Analysis:
         """Start sums of each statistic, and counts of the rows that are in them."""
         super().setup(context)
+        self.counts_first = counts_first(self.first_token, context)
         shape = (len(ATTENTIONS), context.layers, context.heads, len(STATISTICS))
         self.add_sum("total", *shape)
         self.add_sum("count", *shape)
         return self
 
     def update(self, trace: Trace) -> None:
+        options = {"special_tokens": self.special_tokens, "first_token": self.counts_first}
         for number, layer in enumerate(trace.layers):
-            pairs = counted(trace, special_tokens=self.special_tokens, layer=layer)
-            for variant, attention in enumerate(ATTENTIONS):
-                total, count = entropy_sums(pair_weights(layer, attention, pairs, self.convention), pairs.sum(dim=-1))
-                self.total[variant, number] += total
-                self.count[variant, number] += count
+            for queries, pairs in counted_blocks(trace, layer, **options):
+                for variant, attention in enumerate(ATTENTIONS):
+                    weights = pair_weights(layer, attention, pairs, self.convention, queries)
+                    total, count = entropy_sums(weights, pairs.sum(dim=-1))
+                    self.total[variant, number] += total
+                    self.count[variant, number] += count
 
     def compute(self) -> pd.DataFrame:
         names = {
@@ -128,4 +138,5 @@ class Entropy(SplitAnalysis):
             "statistic": STATISTICS,
         }
         table = tidy(mean_over(self.total, self.count), names, count=self.count.long())
-        return table.assign(special_tokens=self.special_tokens, convention=self.convention)
+        said = {"special_tokens": self.special_tokens, "first_token": self.counts_first}
+        return table.assign(**said, convention=self.convention)

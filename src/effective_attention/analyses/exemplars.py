@@ -27,8 +27,8 @@ from torch import Tensor
 
 from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
 from effective_attention.analyses.common.options import check_pair_options, is_whole_number, layer_numbers
-from effective_attention.analyses.common.pairs import counted, counted_tokens, distances
-from effective_attention.analyses.common.schema import HEAD, LAYER, Column, Schema, attention_column
+from effective_attention.analyses.common.pairs import counted, counted_tokens, counts_first, distances
+from effective_attention.analyses.common.schema import FIRST_TOKEN, HEAD, LAYER, Column, Schema, attention_column
 from effective_attention.attention.trace import Trace
 from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.errors import UserError
@@ -51,6 +51,7 @@ SCHEMA = Schema(
         Column("token", "what stands at position", "name"),
         Column("value", "weight from query to the token at position"),
         Column("special", "whether the token at position is [CLS], [SEP] or another special token", "flag"),
+        FIRST_TOKEN,
     )
 )
 
@@ -98,9 +99,11 @@ class Exemplars(SplitAnalysis):
         top: How many exemplars a head has.
         least_distance: How many tokens query and key must be apart.
         special_tokens: Whether a query or key may be [CLS], [SEP] or another special token.
+        first_token: Whether a key may be the first token of a text; None: unless the model is causal.
     """
 
     schema = SCHEMA
+    stacks = ("decoder",)
 
     def __init__(
         self,
@@ -110,9 +113,11 @@ class Exemplars(SplitAnalysis):
         top: int = 3,
         least_distance: int = 1,
         special_tokens: bool = False,
+        first_token: bool | None = None,
     ) -> None:
         super().__init__()
-        check_pair_options("exemplars", special_tokens)
+        check_pair_options("exemplars", special_tokens, first_token=first_token)
+        self.first_token = first_token
         for option, number, least in (("top", top, 1), ("least_distance", least_distance, 0)):
             if not is_whole_number(number, least):
                 raise UserError(f"analysis.exemplars.{option} must be a whole number, {least} or more, got {number!r}")
@@ -125,6 +130,7 @@ class Exemplars(SplitAnalysis):
     def setup(self, context: Context) -> Analysis:
         """Find the chosen layers and heads, and make room for their exemplars."""
         super().setup(context)
+        self.counts_first = counts_first(self.first_token, context)
         head = self.head
         if head != "all" and (not is_whole_number(head, 0) or int(head) >= context.heads):
             raise UserError(
@@ -158,7 +164,9 @@ class Exemplars(SplitAnalysis):
         apart = distances(trace.mask.shape[1], trace.mask.device) >= self.least_distance
         for place, number in enumerate(self.layers):
             layer = trace.layers[number]
-            pairs = counted(trace, special_tokens=self.special_tokens, layer=layer) & apart
+            pairs = apart & counted(
+                trace, special_tokens=self.special_tokens, first_token=self.counts_first, layer=layer
+            )
             for variant, attention in enumerate(ATTENTIONS):
                 found = self._candidates(trace, layer.part(attention)[:, self.heads], pairs)
                 for name, value in best(self._joined(found, variant, place), self.top).items():
@@ -214,7 +222,7 @@ class Exemplars(SplitAnalysis):
         }
         for name, where in ids.items():
             table[name] = self.context.tokenizer.convert_ids_to_tokens(found["ids"][where].tolist())
-        return table[SCHEMA.names]
+        return table.assign(first_token=self.counts_first)[SCHEMA.names]
 
 
 def _side_by_side(states: Tensor) -> Tensor:

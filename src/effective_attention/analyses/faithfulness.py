@@ -1,9 +1,9 @@
 """Which explanation is faithful to the model?
 
-Abnar & Zuidema (2020), Tables 1 to 3: Spearman's correlation of the attention of [CLS] (raw, rolled out, as flow; layer
-by layer) with what tokens are worth by two other measures: how the probability of the correct class changes when a
-token is blanked, and the gradient at the input. Beside them every other method we offer, on the same examples, and on
-effective attention as well.
+Abnar & Zuidema (2020), Tables 1 to 3: Spearman's correlation of the attention of the token that the model answers from
+([CLS]; in a causal model the last; raw, rolled out, as flow; layer by layer) with what tokens are worth by two other
+measures: how the probability of the correct class changes when a token is blanked, and the gradient at the input.
+Beside them every other method we offer, on the same examples, and on effective attention as well.
 
 Agreeing with another estimate is no proof, so two measures ask the model itself (ERASER, DeYoung et al. 2020): how much
 probability is lost without the tokens a method ranks highest (``comprehensiveness``, more is better), and how much with
@@ -21,6 +21,7 @@ how many were in, ``examples`` how many were asked. ``milliseconds`` an example 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, get_args
@@ -41,16 +42,18 @@ from effective_attention.attributions.attribute import Attribution, attribute, r
 from effective_attention.attributions.erasure import SHARES, How, erasure
 from effective_attention.attributions.perturbations import blank_id
 from effective_attention.attributions.ranking import bootstrap, spearman
-from effective_attention.attributions.registry import ALL, Method, choose, registered
+from effective_attention.attributions.registry import ALL, Method, choose, impossible, registered
 from effective_attention.attributions.request import AttributionRequest
 from effective_attention.attributions.shared_work import STEPS, Settings
 from effective_attention.data.annotation.tagging import ROLES
 from effective_attention.errors import UserError
 from effective_attention.graphs.conventions import RESIDUAL, Convention
 
+log = logging.getLogger(__name__)
 SUBJECT, ATTRACTOR = ROLES.index("subject"), ROLES.index("attractor")
 RANKED = ("spearman_blank_out", "spearman_gradients", "subject_first")
 ERASED = ("comprehensiveness", "sufficiency")
+_METHODS = "analysis.faithfulness.methods"
 _REFERENCE = {"spearman_blank_out": "blank_out", "spearman_gradients": "input_gradient"}
 SCHEMA = schema.Schema(
     (
@@ -63,6 +66,7 @@ SCHEMA = schema.Schema(
         schema.Column("low", "lower end of the mean's 95 % bootstrap interval", missing=True),
         schema.Column("high", "upper end of the mean's 95 % bootstrap interval", missing=True),
         schema.count_column("examples"),
+        schema.RECEPTIVE_FIELD,
         schema.Column("examples", "how many examples were explained: the sample", "whole", low=0),
     ),
     blocks=(
@@ -98,7 +102,7 @@ class Faithfulness(SplitAnalysis):
 
     Args:
         limit: How many random examples; None: all.
-        row: The token whose attention is read; 0 is [CLS].
+        row: The token whose attention is read; None: the one that the model answers from.
         residual: Weight of the residual connection in rollout and flow.
         convention: What becomes of negative weights: ``absolute`` or ``positive``.
         steps: Of integrated gradients.
@@ -107,17 +111,20 @@ class Faithfulness(SplitAnalysis):
         delimiters: Rank [CLS] and [SEP] too. They are never erased.
         methods: ``all`` that are registered, or a list of names, whose order is that of the results; ``module:name``
             imports the module first, so that it can register a method of its own.
+        receptive_field: Whether every rollout and flow is divided by what even attention would bring (see
+            ``graphs.receptive_field``); None: in a causal model.
     """
 
     schema = SCHEMA
 
     needs_labels = True
+    needs_embeddings = True
 
     def __init__(
         self,
         *,
         limit: int | None = 100,
-        row: int = 0,
+        row: int | None = None,
         residual: float = RESIDUAL,
         convention: str = "absolute",
         steps: int = STEPS,
@@ -125,10 +132,11 @@ class Faithfulness(SplitAnalysis):
         erase: str = "delete",
         delimiters: bool = False,
         methods: str | Sequence[str] = ALL,
+        receptive_field: bool | None = None,
     ) -> None:
         super().__init__()
         check_limit("analysis.faithfulness.limit", limit)
-        check_graph_options("faithfulness", residual, convention)
+        check_graph_options("faithfulness", residual, convention, receptive_field)
         self.limit = limit
         self.row = row
         self.residual = residual
@@ -137,7 +145,9 @@ class Faithfulness(SplitAnalysis):
         self.shares = tuple(shares)
         self.erase = erase
         self.delimiters = delimiters
-        self.methods = choose(methods, "analysis.faithfulness.methods")
+        self.receptive_field = receptive_field
+        self.chosen = choose(methods, _METHODS)
+        self.all_chosen = methods == ALL
 
     def setup(self, context: Context) -> Analysis:
         """Draw the sample, and make room for one number per example and column."""
@@ -150,8 +160,11 @@ class Faithfulness(SplitAnalysis):
             self.convention,
             self.steps,
             context.seed,
+            context.causal if self.receptive_field is None else self.receptive_field,
         )
         self.used = sample(context, self.limit)
+        self.impossible = self._impossible(context)
+        self.methods = [method for method in self.chosen if method.name not in self.impossible]
         self.references = _references(self.methods)
         self.league = [(attention, method.name) for method, attention in runs(self.methods)]
         self.columns = _columns(self.league, context.layers)
@@ -159,6 +172,18 @@ class Faithfulness(SplitAnalysis):
         self.add_sum("filled", int(self.used.sum()))
         self.add_sum("seconds", len(self.league))
         return self
+
+    def _impossible(self, context: Context) -> dict[str, str]:
+        """Find the methods that the model has not got what they read for: of ``all`` they are left out.
+
+        Raises:
+            UserError: The user has named one of them.
+        """
+        reasons = {} if context.probe is None else impossible(self.chosen, context.probe)
+        if reasons and not self.all_chosen:
+            name, reason = next(iter(reasons.items()))
+            raise UserError(f"{_METHODS}: {name} cannot explain this model: {reason}")
+        return reasons
 
     def wants(self, indices: Sequence[int]) -> bool:
         return bool(self.used[list(indices)].any())
@@ -196,6 +221,9 @@ class Faithfulness(SplitAnalysis):
         return found
 
     def compute(self) -> pd.DataFrame:
+        for reason in dict.fromkeys(self.impossible.values()):
+            names = [name for name, own in self.impossible.items() if own == reason]
+            log.warning("faithfulness leaves out %s: %s", ", ".join(names), reason)
         values = self.values[self.filled > 0].cpu()
         count = (~values.isnan()).sum(dim=0)
         low, high = bootstrap(values, seed=self.context.seed) if len(values) else (torch.nan * count, torch.nan * count)
@@ -206,7 +234,7 @@ class Faithfulness(SplitAnalysis):
             table[name] = numbers.numpy()
         table = pd.concat([table[table["count"] > 0], self._costs()], ignore_index=True)
         table["layer"] = table["layer"].astype("Int64")
-        return table.assign(examples=len(values))
+        return table.assign(receptive_field=self.settings.receptive_field, examples=len(values))
 
     def _costs(self) -> pd.DataFrame:
         examples = int((self.filled > 0).sum())
@@ -268,7 +296,7 @@ def _ranked(
 # --- the examples ---
 
 
-def _only(trace: Trace, chosen: Bool[Tensor, batch]) -> Trace:
+def _only(trace: Trace, chosen: Bool[Tensor, " batch"]) -> Trace:
     """Cut some examples out of a traced batch.
 
     What other analyses made of the batch is not kept, so that a method's cost is all of it.
@@ -289,7 +317,7 @@ def _only(trace: Trace, chosen: Bool[Tensor, batch]) -> Trace:
     )
 
 
-def _target(trace: Trace) -> Int[Tensor, batch]:
+def _target(trace: Trace) -> Int[Tensor, " batch"]:
     labels = trace.inputs["labels"]
     return torch.zeros_like(labels, dtype=torch.long) if trace.logits.shape[-1] == 1 else labels.long()
 
@@ -299,8 +327,8 @@ def _check(context: Context, **options: Any) -> None:
         raise UserError("analysis faithfulness needs a task: it explains the correct answer")
     wanted = {
         "row": (
-            is_whole_number(options["row"], 0) and options["row"] < context.max_length,
-            f"from 0 to {context.max_length - 1}",
+            options["row"] is None or (is_whole_number(options["row"], 0) and options["row"] < context.max_length),
+            f"null or from 0 to {context.max_length - 1}",
         ),
         "steps": (is_whole_number(options["steps"], 1), "at least 1"),
         "shares": (_are_shares(options["shares"]), "numbers above 0, up to 1"),

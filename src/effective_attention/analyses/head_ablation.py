@@ -17,7 +17,6 @@ from typing import Any
 import pandas as pd
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel
 
 from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
 from effective_attention.analyses.common.options import check_limit
@@ -31,7 +30,7 @@ from effective_attention.analyses.common.schema import (
     attention_column,
     count_column,
 )
-from effective_attention.attention.hook import AttentionCall
+from effective_attention.attention.call import AttentionCall
 from effective_attention.attention.replacement import logits_with
 from effective_attention.attention.trace import Trace
 from effective_attention.errors import UserError
@@ -52,7 +51,7 @@ SCHEMA = Schema(
 )
 
 
-def ablated_logits(model: PreTrainedModel, inputs: Mapping[str, Tensor], layer: int, heads: Tensor) -> Tensor:
+def ablated_logits(model: nn.Module, inputs: Mapping[str, Tensor], layer: int, heads: Tensor) -> Tensor:
     """Return logits (batch, classes) with the chosen heads (batch, head) of one layer averaging over what they see."""
 
     def average(call: AttentionCall, weights: Tensor) -> Tensor:

@@ -42,6 +42,7 @@ class Heatmap(TextAnalysis):
     """
 
     schema = SCHEMA
+    stacks = ("decoder", "cross")
 
     def __init__(self, *, example: int = 0, layer: str | int = "last", head: int = 0) -> None:
         super().__init__(example=example)
@@ -60,9 +61,9 @@ class Heatmap(TextAnalysis):
         """Write the chosen head's matrices of each part as rows."""
         matrices = [[trace.layers[layer].part(part)[0, self.head] for layer in self.layers] for part in PARTS]
         weights = torch.stack([torch.stack(layers) for layers in matrices]).double()  # (part, layer, query, key)
-        places = range(weights.shape[-1])
-        table = tidy(weights, {"attention": PARTS, "layer": self.layers, "query": places, "key": places})
-        name_tokens(table, trace.inputs["input_ids"][0], self.context.tokenizer)
+        queries, keys = map(range, weights.shape[-2:])
+        table = tidy(weights, {"attention": PARTS, "layer": self.layers, "query": queries, "key": keys})
+        name_tokens(table, trace, self.context.tokenizer)
         table.insert(2, "head", self.head)
         table.insert(0, "examples", 1)
         return table

@@ -17,6 +17,9 @@ same quantities for ``T = V H``, the ``projection_rank`` of ``H`` and the ``effe
 A_effective(T)||_F / ||A||_F``: where ``H`` has full row rank (``d_head``) the two null spaces are one and the gap is
 rounding. ``T`` itself, as wide as the model, is never made: ``H^T = Q R`` with orthonormal ``Q``, so that ``T = (V R^T)
 Q^T`` has the left null space of ``V R^T``.
+
+Of a model that reads one text and writes another, its decoder and its cross-attention have the ``exact`` rows alone;
+``length`` is how many keys there are.
 """
 
 from __future__ import annotations
@@ -113,7 +116,7 @@ def compare_parts(
     mask: Bool[Tensor, "batch key"],
 ) -> tuple[Float[Tensor, "batch head"], Float[Tensor, "batch head"]]:
     """Return null mass and Pearson correlation over real queries and keys. Weights on padded keys must be 0."""
-    return _compare(_row_sums(attention, effective), mask)
+    return _compare(_row_sums(attention, effective), mask, mask.sum(dim=-1))
 
 
 def _row_sums(attention: Tensor, effective: Tensor) -> Tensor:
@@ -123,10 +126,20 @@ def _row_sums(attention: Tensor, effective: Tensor) -> Tensor:
     return torch.stack([attention.sum(dim=-1), effective.sum(dim=-1), *squares])
 
 
-def _compare(rows: Float[Tensor, "5 *layer batch head query"], mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Return null mass and Pearson correlation, each (*layer, batch, head)."""
+def _layer_sums(layer: Layer) -> Tensor:
+    """Return ``_row_sums`` of a layer, (5, batch, head, query)."""
+    if not layer.is_long:
+        return _row_sums(layer.exact.attention, layer.exact.effective)
+    blocks = [_row_sums(layer.rows("standard", rows), layer.rows("effective", rows)) for rows in layer.blocks()]
+    return torch.cat(blocks, dim=-1)
+
+
+def _compare(
+    rows: Float[Tensor, "5 *layer batch head query"], mask: Bool[Tensor, "batch query"], keys: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return null mass and Pearson correlation, each (*layer, batch, head); ``keys``: how many are real, (batch,)."""
     sum_a, sum_e, square_a, square_e, square_null = (rows.double() * mask[:, None]).sum(dim=-1)
-    count = mask.sum(dim=-1).double()[:, None] ** 2
+    count = (mask.sum(dim=-1) * keys).double()[:, None]
     covariance = (square_a + square_e - square_null) / 2 - sum_a * sum_e / count
     variances = square_a - sum_a**2 / count, square_e - sum_e**2 / count
     constant = (variances[0] < _CONSTANT * square_a) | (variances[1] < _CONSTANT * square_e)
@@ -186,6 +199,7 @@ class NullSpace(SplitAnalysis):
     """
 
     schema = SCHEMA
+    stacks = ("decoder", "cross")
 
     def __init__(self, *, padded_examples: int = 12, projected_examples: int = 4) -> None:
         super().__init__()
@@ -212,8 +226,11 @@ class NullSpace(SplitAnalysis):
         chosen = in_sample(self.compared, trace)
         values = self._exact(trace)  # (quantity, layer, batch, head)
         self._add("exact", values)
+        self._add_lengths(values, trace.keys.lengths)
+        # The two comparisons need whole matrices, and run the model again, which in a decoder needs the other text too.
+        if trace.stack is not None or any(layer.is_long for layer in trace.layers):
+            return
         self._add("exact_subset", values[:, :, chosen])
-        self._add_lengths(values, trace.lengths)
         if bool(chosen.any()):
             padded = trace.at_full_length(chosen)
             self._add("padded", torch.stack([self._padded(layer, padded.mask) for layer in padded.layers], dim=1))
@@ -233,9 +250,10 @@ class NullSpace(SplitAnalysis):
     @staticmethod
     def _exact(trace: Trace) -> Tensor:
         """Measure all layers at once, (quantity, layer, batch, head): what is left after sums over keys is small."""
-        parts = [layer.exact for layer in trace.layers]
-        rows = torch.stack([_row_sums(part.attention, part.effective) for part in parts], dim=1)
-        return _stacked(torch.stack([part.rank for part in parts]), trace.lengths[:, None], _compare(rows, trace.mask))
+        rows = torch.stack([_layer_sums(layer) for layer in trace.layers], dim=1)
+        keys = trace.keys.lengths
+        ranks = torch.stack([layer.rank for layer in trace.layers])
+        return _stacked(ranks, keys[:, None], _compare(rows, trace.mask, keys))
 
     @staticmethod
     def _padded(layer: Layer, mask: Tensor) -> Tensor:

@@ -65,6 +65,7 @@ class Patterns(SplitAnalysis):
     """
 
     schema = SCHEMA
+    stacks = ("decoder",)
 
     def __init__(self, *, maps: int = 1000) -> None:
         super().__init__()

@@ -62,12 +62,16 @@ def period_and_comma_ids(vocabulary: Mapping[str, int]) -> list[int]:
 def type_profile(
     attention: Float[Tensor, "batch head query key"],
     types: Bool[Tensor, "batch key type"],
-    sources: Bool[Tensor, "batch source query"],
+    sources: Bool[Tensor, "batch source all_queries"],
+    queries: slice = slice(None),
 ) -> Float[Tensor, "batch head source type"]:
-    """Return the weight on each type of token, averaged over each source's queries; 0 where an example has none."""
+    """Return the weight on each type of token, averaged over each source's queries; 0 where an example has none.
+
+    Of a block of ``queries``, what they add to that.
+    """
     on_types = (attention @ types[:, None].to(attention.dtype)).double()  # (batch, head, query, type)
     share = sources.double() / sources.sum(dim=-1, keepdim=True).clamp_min(1)
-    return share[:, None] @ on_types
+    return share[:, None, :, queries] @ on_types
 
 
 class TokenTypeProfile(SplitAnalysis):
@@ -90,9 +94,12 @@ class TokenTypeProfile(SplitAnalysis):
         types = self._types(trace)  # (batch, key, type)
         sources = torch.cat([trace.mask[:, None], types.mT], dim=1)  # (batch, source, query)
         for number, layer in enumerate(trace.layers):
-            for variant, attention in enumerate(ATTENTIONS):
-                self.total[variant, number] += type_profile(layer.part(attention), types, sources).sum(dim=0)
-            self.even[number] += type_profile(_even(layer, trace.mask), types, sources).sum(dim=(0, 1))
+            for queries in layer.blocks():
+                for variant, attention in enumerate(ATTENTIONS):
+                    found = type_profile(layer.rows(attention, queries), types, sources, queries)
+                    self.total[variant, number] += found.sum(dim=0)
+                even = type_profile(_even(layer, trace.mask, queries), types, sources, queries)
+                self.even[number] += even.sum(dim=(0, 1))
         self.count += sources.any(dim=-1).sum(dim=0)
 
     def _types(self, trace: Trace) -> Tensor:
@@ -117,11 +124,11 @@ class TokenTypeProfile(SplitAnalysis):
         return table[table["source"].isin(present) & table["target"].isin(present)].reset_index(drop=True)
 
 
-def _even(layer: Layer, mask: Tensor) -> Float[Tensor, "batch 1 query key"]:
+def _even(layer: Layer, mask: Tensor, queries: slice) -> Float[Tensor, "batch 1 some key"]:
     """Return attention with the same weight on every visible token.
 
     No model that we know hides different keys from its heads, so what the first head sees is read.
     """
     visible = mask[:, None, None] if layer.visible is None else layer.visible[:, :1] & mask[:, None, None]
-    visible = visible.expand(len(mask), 1, mask.shape[1], -1).to(layer.attention.dtype)
+    visible = visible.expand(len(mask), 1, mask.shape[1], -1)[:, :, queries].to(layer.value.dtype)
     return visible / visible.sum(dim=-1, keepdim=True).clamp_min(1)

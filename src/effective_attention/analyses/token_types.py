@@ -1,8 +1,8 @@
-"""What does [CLS] attend to: words of which kind, delimiters, punctuation?
+"""What does the token that the model answers from attend to: words of which kind, delimiters, punctuation?
 
 Sun & Marasovic (2021), section 3.2 and Fig. 1: the weights of [CLS]'s row in the last layer, per head, averaged over
-the split. A word of several sub-tokens counts by its first one; of several tokens of a type the largest weight counts
-(their footnote 5).
+the split. In a causal model it is the row of the last token, which that one answers from. A word of several sub-tokens
+counts by its first one; of several tokens of a type the largest weight counts (their footnote 5).
 
 A maximum favours types with many tokens: of ten nouns one will have a large weight by chance. So two more readings are
 given beside the paper's ``largest``: ``mean``, over the tokens of the type, and ``lift``, which is that mean times the
@@ -27,11 +27,12 @@ from effective_attention.analyses.common.options import layer_numbers
 from effective_attention.analyses.common.schema import HEAD, LAYER, Column, Schema, attention_column, count_column
 from effective_attention.analyses.common.tables import mean_over, tidy
 from effective_attention.analyses.common.tokens import check_tags, of_kind, with_tag
-from effective_attention.attention.trace import Trace
+from effective_attention.attention.trace import Layer, Part, Trace
 from effective_attention.attention.variants import ATTENTIONS
-from effective_attention.errors import UserError
+from effective_attention.attributions.answer import answer_position
 
 STATISTICS = ("largest", "mean", "lift")
+_SPECIAL = {"sep": "sep", "cls": "cls", "special": "other special"}  # types and their kinds
 WORDS = {"noun": ("NOUN", "PROPN"), "pronoun": ("PRON",), "verb": ("VERB", "AUX")}
 """Types of words, each with its universal parts of speech."""
 SCHEMA = Schema(
@@ -46,8 +47,16 @@ SCHEMA = Schema(
             key=True,
         ),
         HEAD,
-        Column("token_type", "sep, cls, punctuation, or one of the option words", "name", key=True),
-        Column("value", "weight from [CLS] (lift: a ratio, 1 is even attention), mean over examples"),
+        Column(
+            "token_type",
+            "punctuation, one of the option words, or sep, cls and other special tokens where the tokenizer sets them",
+            "name",
+            key=True,
+        ),
+        Column(
+            "value",
+            "weight from the token that the model answers from, such as [CLS]; lift: a ratio, 1 is even attention",
+        ),
         count_column("examples that have a token of the type"),
     )
 )
@@ -63,6 +72,13 @@ def weights_by_type(
     mean = torch.einsum("bhk,btk->bht", weights, types.to(weights.dtype)) / count.clamp_min(1)[:, None]
     statistics = torch.stack([largest, mean, mean * lengths[:, None, None]])
     return torch.where(count[:, None] > 0, statistics, 0)
+
+
+def _rows_at(layer: Layer, attention: Part, places: Tensor) -> Tensor:
+    """Return one row of each example, (batch, head, key)."""
+    if not layer.is_long:
+        return layer.part(attention)[torch.arange(len(places), device=places.device), :, places]
+    return torch.cat([layer.rows(attention, slice(p, p + 1))[i : i + 1, :, 0] for i, p in enumerate(places.tolist())])
 
 
 class TokenTypes(SplitAnalysis):
@@ -83,7 +99,7 @@ class TokenTypes(SplitAnalysis):
             check_tags(tags, f"analysis.token_types.words.{name}")
         self.layer = layer
         self.words = {name: list(tags) for name, tags in words.items()}
-        self.types = (*self.words, "sep", "cls", "punctuation")
+        self.types = (*self.words, *_SPECIAL, "punctuation")
 
     def setup(self, context: Context) -> Analysis:
         """Start sums for each chosen layer, statistic, head and type."""
@@ -96,18 +112,15 @@ class TokenTypes(SplitAnalysis):
 
     def update(self, trace: Trace) -> None:
         types = torch.stack([self._tokens(trace, name) for name in self.types], dim=1)  # (batch, type, key)
-        cls = of_kind(trace, "cls").int().argmax(dim=-1)  # (batch,)
-        if not bool(of_kind(trace, "cls").any(dim=-1).all()):
-            raise UserError("analysis token_types: the model's tokenizer sets no [CLS] token; leave this analysis out")
-        batch = torch.arange(len(cls), device=cls.device)
+        answer = answer_position(trace)
         for number, layer in enumerate(self.layers):
             for variant, attention in enumerate(ATTENTIONS):
-                weights = trace.layers[layer].part(attention)[batch, :, cls].double()
+                weights = _rows_at(trace.layers[layer], attention, answer).double()  # (batch, head, key)
                 self.total[variant, number] += weights_by_type(weights, types, trace.lengths).sum(dim=1)
         self.count += types.any(dim=-1).sum(dim=0)
 
     def _tokens(self, trace: Trace, name: str) -> Tensor:
-        return with_tag(trace, self.words[name]) if name in self.words else of_kind(trace, name)
+        return with_tag(trace, self.words[name]) if name in self.words else of_kind(trace, _SPECIAL.get(name, name))
 
     def compute(self) -> pd.DataFrame:
         names = {
@@ -117,4 +130,5 @@ class TokenTypes(SplitAnalysis):
             "head": range(self.context.heads),
             "token_type": self.types,
         }
-        return tidy(mean_over(self.total, self.count), names, count=self.count.long())
+        table = tidy(mean_over(self.total, self.count), names, count=self.count.long())
+        return table[(table["count"] > 0) | ~table["token_type"].isin(_SPECIAL)].reset_index(drop=True)

@@ -27,9 +27,17 @@ from torch import Tensor
 
 from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
 from effective_attention.analyses.common.options import check_limit, check_pair_options, is_whole_number
-from effective_attention.analyses.common.pairs import counted_tokens
+from effective_attention.analyses.common.pairs import counted_tokens, counts_first
 from effective_attention.analyses.common.samples import in_sample, sample
-from effective_attention.analyses.common.schema import HEAD, LAYER, SPECIAL_TOKENS, Column, Schema, attention_column
+from effective_attention.analyses.common.schema import (
+    FIRST_TOKEN,
+    HEAD,
+    LAYER,
+    SPECIAL_TOKENS,
+    Column,
+    Schema,
+    attention_column,
+)
 from effective_attention.analyses.common.tables import tidy
 from effective_attention.attention.trace import Trace
 from effective_attention.attention.variants import ATTENTIONS
@@ -45,24 +53,30 @@ SCHEMA = Schema(
         Column("examples", "how many examples of the sample were compared", "whole", low=0),
         Column("positions", "how many tokens from the start of a text were looked at", "whole", low=2),
         SPECIAL_TOKENS,
+        FIRST_TOKEN,
     )
 )
 
 
 def variability(
-    weights: Float[Tensor, "example *any query key"], there: Bool[Tensor, "example query"]
+    weights: Float[Tensor, "example *any query key"],
+    there: Bool[Tensor, "example query"],
+    *,
+    first_token: bool = True,
 ) -> Float[Tensor, "*any"]:
     """How much weights differ from example to example, from 0 to 1; NaN where nothing can be compared.
 
     Args:
         weights: Of any sign.
         there: Which positions an example has; pairs with another are left out.
+        first_token: Whether pairs count whose key is at the first position.
 
     >>> one, other = torch.eye(2), 1 - torch.eye(2)
     >>> variability(torch.stack([one, other]), torch.ones(2, 2, dtype=torch.bool))
     tensor(0.5000, dtype=torch.float64)
     """
     pairs = there[:, :, None] & there[:, None, :]  # (example, query, key)
+    pairs[..., 0] &= first_token
     pairs = pairs & (pairs.sum(dim=0) >= 2)
     pairs = pairs.view(len(pairs), *(1,) * (weights.ndim - 3), *pairs.shape[1:]).double()
     weights = weights * pairs
@@ -72,7 +86,7 @@ def variability(
 
 
 class Variability(SplitAnalysis):
-    """Table: attention, layer, head, value, examples, positions, special_tokens.
+    """Table: attention, layer, head, value, examples, positions, special_tokens, first_token.
 
     ``value`` is from 0 to 1, NaN where no two examples have the same pair; ``examples`` is how many were compared.
 
@@ -80,16 +94,26 @@ class Variability(SplitAnalysis):
         examples: Size of the random sample of the split that is compared; None: all.
         positions: How many tokens from the start of an example are looked at.
         special_tokens: Whether pairs with [CLS], [SEP] or another special token count.
+        first_token: Whether attention to the first token of a text counts; None: unless the model is causal.
     """
 
     schema = SCHEMA
+    stacks = ("decoder",)
 
     weights: Tensor
     there: Tensor
 
-    def __init__(self, *, examples: int | None = 1000, positions: int = 10, special_tokens: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        examples: int | None = 1000,
+        positions: int = 10,
+        special_tokens: bool = False,
+        first_token: bool | None = None,
+    ) -> None:
         super().__init__()
-        check_pair_options("variability", special_tokens)
+        check_pair_options("variability", special_tokens, first_token=first_token)
+        self.first_token = first_token
         check_limit("analysis.variability.examples", examples)
         if not is_whole_number(positions, 2):
             raise UserError(f"analysis.variability.positions must be a whole number, at least 2, got {positions!r}")
@@ -100,6 +124,7 @@ class Variability(SplitAnalysis):
     def setup(self, context: Context) -> Analysis:
         """Draw the sample, and make room for the corners of its matrices."""
         super().setup(context)
+        self.counts_first = counts_first(self.first_token, context)
         self.chosen = sample(context, self.examples)
         self.slot = self.chosen.cumsum(dim=0) - 1  # where each chosen example is kept
         size = min(self.positions, context.max_length)
@@ -121,19 +146,23 @@ class Variability(SplitAnalysis):
         self.there[slot, :size] = tokens[mine, :size].to(self.there.dtype)
         for number, layer in enumerate(trace.layers):
             for variant, attention in enumerate(ATTENTIONS):
-                corner = layer.part(attention)[mine, :, :size, :size]
+                corner = layer.rows(attention, slice(0, size))[mine, :, :, :size]
                 self.weights[slot, variant, number, :, :size, :size] = corner.to(self.weights.dtype)
 
     def compute(self) -> pd.DataFrame:
         there = self.there > 0
         found = [
-            [variability(self.weights[:, variant, number], there) for number in range(self.context.layers)]
+            [
+                variability(self.weights[:, variant, number], there, first_token=self.counts_first)
+                for number in range(self.context.layers)
+            ]
             for variant in range(len(ATTENTIONS))
         ]
         names = {"attention": ATTENTIONS, "layer": range(self.context.layers), "head": range(self.context.heads)}
         table = tidy(torch.stack([torch.stack(layers) for layers in found]), names)
         compared = int(there.any(dim=-1).sum())
-        return table.assign(examples=compared, positions=self.positions, special_tokens=self.special_tokens)
+        said = {"special_tokens": self.special_tokens, "first_token": self.counts_first}
+        return table.assign(examples=compared, positions=self.positions, **said)
 
 
 def _check_size(shape: tuple[int, ...]) -> None:

@@ -55,6 +55,16 @@ def shortened(text: object, most: int = 16) -> str:
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
+def token_label(token: object, most: int = 16) -> str:
+    """Name a token in a figure: short, and with the space before a word as ``▁``, whatever sign the vocabulary has.
+
+    >>> token_label("\N{LATIN CAPITAL LETTER G WITH DOT ABOVE}on"), token_label("##ing")
+    ('▁on', '##ing')
+    """
+    text = str(token)
+    return shortened("▁" + text[1:] if text.startswith("\N{LATIN CAPITAL LETTER G WITH DOT ABOVE}") else text, most)
+
+
 def attentions(table: DataFrame, wanted: Sequence[str] = ("standard", "effective")) -> list[str]:
     """List those of ``wanted`` that the table has, in that order."""
     present = set(table["attention"])

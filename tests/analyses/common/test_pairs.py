@@ -13,13 +13,16 @@ from effective_attention.analyses.common.options import check_pair_options
 from effective_attention.analyses.common.pairs import (
     counted,
     counted_tokens,
+    counts_first,
     distances,
     even_weights,
+    is_first,
     pair_weights,
 )
 from effective_attention.attention.trace import Layer, trace
 from effective_attention.data.annotation.tagging import KINDS
 from effective_attention.errors import UserError
+from helpers.subjects import make_context
 
 
 def decoder(kinds, pads=0):
@@ -51,6 +54,32 @@ def test_a_causal_mask_hides_what_comes_later():
     expected = [[key <= query < 4 for key in range(5)] for query in range(5)]
     assert counted(seen, special_tokens=True)[0].tolist() == expected
     assert counted(seen, special_tokens=False, layer=seen.layers[1])[0].tolist() == expected
+
+
+def test_attention_to_the_first_token_can_be_left_out():
+    seen = decoder(["word"] * 4, pads=1)
+    expected = [[0 < key <= query < 4 for key in range(5)] for query in range(5)]
+    assert counted(seen, special_tokens=True, first_token=False)[0].tolist() == expected
+    encoder = dataclasses.replace(seen, layers=tuple(dataclasses.replace(one, visible=None) for one in seen.layers))
+    expected = [[0 < key < 4 and query < 4 for key in range(5)] for query in range(5)]  # its query stays
+    assert counted(encoder, special_tokens=True, first_token=False)[0].tolist() == expected
+    left = dataclasses.replace(seen, inputs={**seen.inputs, "attention_mask": torch.tensor([[0, 1, 1, 1, 1]])})
+    assert is_first(left)[0].tolist() == [False, True, False, False, False]
+
+
+def test_a_first_token_that_is_special_is_not_followed_by_another():
+    seen = decoder(["other special", "word", "word"])
+    expected = [[0 < key <= query for key in range(3)] for query in range(3)]
+    for first_token in (True, False):
+        assert counted(seen, special_tokens=False, first_token=first_token)[0].tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("first_token", "causal", "counts"),
+    [(None, True, False), (None, False, True), (True, True, True), (False, False, False)],
+)
+def test_who_decides_about_the_first_token(first_token, causal, counts):
+    assert counts_first(first_token, make_context(causal=causal)) is counts
 
 
 def test_every_kind_of_special_token_can_be_left_out():

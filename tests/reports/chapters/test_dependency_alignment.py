@@ -82,6 +82,14 @@ def test_no_relation_often_enough_leaves_the_figure_out(make_tables: Make) -> No
     assert not can_draw("dependency_alignment_relations", few)
 
 
+def test_a_rule_that_a_causal_model_cannot_follow_is_not_shown(make_tables: Make) -> None:
+    table = make_tables("treebank", layers=2, heads=2)["dependency_alignment"].assign(next=0.0)
+    figure = FIGURES["dependency_alignment_relations"](table)
+    assert [line for axes in plots(figure) for line in axes.lines if line.get_marker() == ">"] == []
+    said = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert said[-2:] == ["previous word", "random"]
+
+
 def test_relations_of_two_runs_have_a_panel_each(make_tables: Make) -> None:
     figure = FIGURES["dependency_alignment_relations"](both_weights(make_tables, "dependency_alignment"))
     assert [axes.get_title() for axes in plots(figure)] == ["MRPC, pretrained", "MRPC, finetuned"]

@@ -26,6 +26,27 @@ def test_averages_stand_at_the_height_of_their_layers_and_within_their_panel(mak
     layered.assert_every_point_lies_within_the_averages_panel("distance", table)
 
 
+def test_layers_of_a_deep_model_can_be_told_apart(make_tables: Make) -> None:
+    table = layered.deep(make_tables(layers=6, heads=9)["distance"], times=5)
+    layered.assert_many_layers_can_be_told_apart("distance", table)
+
+
+def test_averages_that_are_the_same_are_both_seen(make_tables: Make) -> None:
+    table = make_tables()["distance"]
+    standard = table[table["attention"] == "standard"]
+    twice = pd.concat([standard, standard.assign(attention="effective")])
+    below, above = plots(FIGURES["distance"](twice))[2].lines[:2]
+    assert below.get_zorder() == above.get_zorder()  # the first is drawn first
+    assert below.get_linewidth() > above.get_linewidth() + 1
+    assert below.get_markersize() > above.get_markersize() + 1
+
+
+def test_depth_numbers_only_layers_that_there_are(make_tables: Make) -> None:
+    table = layered.deep(make_tables(layers=6, heads=2)["distance"], times=5)
+    for axes in plots(FIGURES["distance_depth"](table)):
+        assert axes.get_xticks().tolist() == [0, 5, 10, 15, 20, 25]
+
+
 def test_one_attention_alone_is_enough(make_tables: Make) -> None:
     layered.assert_one_attention_alone_is_enough("distance", make_tables()["distance"])
 

@@ -28,7 +28,22 @@ from helpers.schema_tables import FRONT, axes_of
 def test_pieces_are_glued_whatever_the_vocabulary() -> None:
     assert readable(["##ed", "anti", "##bio", "##"]) == [("##ed", False), ("anti", False), ("bio", True), ("##", False)]
     g = "\N{LATIN CAPITAL LETTER G WITH DOT ABOVE}"
-    assert readable(["Aus", "SAR", f"{g}is", g]) == [("Aus", False), ("SAR", True), ("is", False), (g, False)]
+    assert readable(["Aus", "SAR", f"{g}is", g]) == [
+        ("Aus", False),
+        ("SAR", True),
+        ("is", False),
+        ("\N{LOWER ONE EIGHTH BLOCK}", False),
+    ]
+
+
+def test_letters_that_stand_for_bytes_are_spelt_out() -> None:
+    """Byte-level vocabularies alone: elsewhere such letters are what was written."""
+    g = "\N{LATIN CAPITAL LETTER G WITH DOT ABOVE}"
+    dash, half = "\u00e2\u0122\u0135", "\u00e2\u0122"  # the three bytes of a dash, and two of them
+    assert [text for text, _ in readable([f"{g}1934", f"{g}{dash}", f"{g}37"])] == ["1934", "\N{EN DASH}", "37"]
+    assert [text for text, _ in readable([f"{g}a", half])] == ["a", half]
+    assert [text for text, _ in readable(["\N{LOWER ONE EIGHTH BLOCK}a", dash])] == ["a", dash]
+    assert [text for text, _ in readable(["a", dash])] == ["a", dash]
 
 
 def test_each_layer_has_its_strongest_exemplar(make_tables: Make) -> None:

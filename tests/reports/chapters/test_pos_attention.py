@@ -83,3 +83,9 @@ def test_parts_of_speech_with_the_head_that_prefers_each(make_tables: Make) -> N
     best = rows.loc[rows["value"].idxmax()]
     most = [f"{100 * rows['value'].mean():.1f}", f"{100 * best['value']:.1f}", f"{best['layer']}.{best['head']}"]
     assert row[3:7] == [f"{100 * best['even']:.1f}", *most]
+
+
+@pytest.mark.parametrize("name", ["pos_attention", "pos_attention_from"])
+def test_layers_of_a_deep_model_can_be_told_apart(name: str, make_tables: Make) -> None:
+    table = layered.deep(make_tables(layers=6, heads=9)["pos_attention"], times=5)
+    layered.assert_many_layers_can_be_told_apart(name, table)

@@ -102,6 +102,13 @@ def test_cls_from_its_own_place_and_from_sep(make_tables: Make) -> None:
     assert not can_draw("token_mixing_cls", table[table["quantity"] != "cls"])
 
 
+def test_a_causal_model_answers_from_its_last_token(make_tables: Make) -> None:
+    table = make_tables(layers=2)["token_mixing"]
+    (axes,) = plots(FIGURES["token_mixing_cls"](table[table["centre"] != "sep"].assign(offset=-table["offset"].abs())))
+    assert axes.get_xlabel() == "position relative to the last token"
+    assert axes.get_ylabel().endswith("contribution to the last token")
+
+
 def test_one_word_through_the_layers_is_marked(make_tables: Make) -> None:
     table = make_tables(layers=3)["token_mixing"]
     figure = FIGURES["token_mixing_word"](table)

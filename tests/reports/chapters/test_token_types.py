@@ -32,3 +32,15 @@ def test_lift_shows_the_lift(make_tables: Make) -> None:
     np.testing.assert_allclose(
         cells(meshes(FIGURES["token_types_lift"](table))[1])[0], rows.sort_values("head")["value"]
     )
+
+
+def test_special_tokens_that_no_tokenizer_sets_have_no_line(make_tables: Make) -> None:
+    """A decoder has no [CLS] and [SEP]; beside a BERT its lines are grey."""
+    table = make_tables()["token_types"]
+    bare = table[~table["token_type"].isin(["cls", "sep", "special"])]
+    figure = FIGURES["token_types"](bare)
+    names = [label.get_text() for label in plots(figure)[0].get_yticklabels()]
+    assert names == ["noun", "pronoun", "verb", "punct."]
+    assert len(cells(meshes(figure)[0])) == 4
+    beside = FIGURES["token_types"](pd.concat([table, bare.assign(task="rte")], ignore_index=True))
+    assert {len(cells(mesh)) for mesh in meshes(beside)} == {6}

@@ -7,33 +7,39 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
-from transformers import PreTrainedModel
+from torch import nn
 
-from effective_attention.analyses.common.base import Analysis, OtherModels
+from effective_attention.analyses.common.base import Analysis, Context, OtherModels
 from effective_attention.analyses.common.registry import find_analysis
 from effective_attention.analyses.common.run import run_analyses
 from effective_attention.analyses.common.subject import Subject
+from effective_attention.analyses.common.written import written_subject
 from effective_attention.attention.decomposition import Reading
-from effective_attention.data.annotation.tagging import Tagger, annotate
+from effective_attention.attention.model_facts import config_of, device_of, longest_text
+from effective_attention.attention.stacks import Stack, check_stack
+from effective_attention.data.annotation.tagging import Tagger, annotate, sets_delimiters
 from effective_attention.data.batches import EncodedSplit, TextBatches
 from effective_attention.data.encoding import encode
 from effective_attention.data.examples import Examples, is_unicode
+from effective_attention.data.padding import padding_agreed, padding_changes_answer
 from effective_attention.data.tasks import Task
 from effective_attention.errors import quoted
 
 Texts = Sequence[str | tuple[str, str]]
-_LONGEST = 512  # tokens, where neither model nor tokenizer says how many it can take
+_LONGEST = 512  # tokens, where the model does not say how many it can take
 
 
 def analyse(
-    model: PreTrainedModel,
+    model: nn.Module,
     tokenizer: Any,
     texts: Texts,
     analyses: Sequence[str | Analysis],
     *,
     labels: Sequence[int | float] | None = None,
-    reference: PreTrainedModel | None = None,
+    reference: nn.Module | None = None,
     tagger: Tagger | None = None,
+    stack: Stack | None = None,
+    targets: Sequence[str] | None = None,
     reading: Reading = "exact",
     batch_size: int = 8,
     max_length: int | None = None,
@@ -43,16 +49,20 @@ def analyse(
     """Run some analyses on a model and texts, in one pass, and return a table for each.
 
     Args:
-        model: Any transformers model whose attention goes through the ``AttentionInterface``; it is left as it was.
+        model: Any model whose attention can be met (``docs/models.md``); it is left as it was.
         tokenizer: The model's, a fast one.
         texts: Strings, or pairs of strings.
         analyses: By name (``"distance"``), or as objects with options (``Distance(special_tokens=True)``).
         labels: What the right answer to each text is, for analyses that ask: numbers of classes, or scores.
         reference: The pretrained model that ``model`` started from, for analyses that compare the two.
         tagger: Finds words, parts of speech and trees, for analyses that ask; None: the embedded English one.
+        stack: Which attention of a model that reads one text and writes another (T5, BART): ``encoder``, which is
+            analysed as any encoder is, ``decoder`` or ``cross``; None: any other model.
+        targets: What is written for each text, for ``decoder`` and ``cross``.
         reading: ``exact``, or ``padded``: effective attention as published.
         batch_size: Texts that run together.
-        max_length: Longer texts are cut there; None: as many tokens as the model can take.
+        max_length: Longer texts are cut there; None: as many tokens as the model can take, and at most 512 where it
+            does not say.
         seed: For analyses that draw a sample.
         progress: Whether to show how far it has got, on stderr.
 
@@ -60,7 +70,8 @@ def analyse(
         The tables by the analyses' names; ``Analysis.schema`` says what their columns mean.
 
     Raises:
-        ValueError: A text is empty, an analysis is unknown, or lacks labels or the reference it needs.
+        ValueError: A text is empty, an analysis is unknown, not possible with this model, cannot read the stack, or
+            lacks the labels, reference or delimiters it needs.
 
     Example:
         >>> texts = ["A cat sat.", "It purred."]
@@ -68,49 +79,56 @@ def analyse(
     """
     pairs = _as_tuples(texts)
     chosen = _instances(analyses)
-    _check_needs(chosen, labels=labels, reference=reference)
+    _check_needs(chosen, tokenizer, labels=labels, reference=reference)
+    check_stack(model, stack)
+    written = _written(stack, targets, len(pairs), chosen, reading)
+    whole = model
+    model, reference = _readers(model, reference, stack)
     if labels is not None and len(labels) != len(pairs):
         raise ValueError(f"labels must be one for each of {len(pairs)} texts, got {len(labels)}")
     task = _task(model, labels, pair=len(pairs[0]) == 2)
-    data = TextBatches(
-        tokenizer,
-        batch_size if tokenizer.pad_token_id is not None else 1,  # without a padding token texts run alone
-        max_length or longest_input(model, tokenizer) or _LONGEST,
-        scores=task.is_regression,
-    )
-    subject = _subject(model, reference, data, pairs, labels, _tagger_for(chosen, tagger), reading)
-    pretrained = None if reference is None else (lambda: reference)
-    context = subject.context(seed=seed, task=task, models=OtherModels(pretrained=pretrained))
-    ready = {name: analysis.setup(context) for name, analysis in chosen.items()}
-    return run_analyses(subject, ready, title="analyses" if progress else None)
+    every = [*pairs, *((text,) for text in written or ())]
+    longest = max_length or longest_input(model, tokenizer) or _longest_of(every, tokenizer)
+    with padding_agreed(model, tokenizer) as pad_id, padding_agreed(reference or model, tokenizer):
+        equal = _without_padding(model, tokenizer, pad_id, reading)
+        data = TextBatches(tokenizer, batch_size, longest, pad_id, scores=task.is_regression, equal_lengths=equal)
+        subject = _subject(model, reference, data, pairs, labels, _tagger_for(chosen, tagger), reading)
+        if stack is not None and written is not None:
+            subject = written_subject(whole, subject, written, data, stack)
+        pretrained = None if reference is None else (lambda: reference)
+        context = subject.context(seed=seed, task=task, models=OtherModels(pretrained=pretrained))
+        _check_possible(chosen, context)
+        ready = {name: analysis.setup(context) for name, analysis in chosen.items()}
+        return run_analyses(subject, ready, title="analyses" if progress else None)
 
 
-def longest_input(model: PreTrainedModel, tokenizer: Any) -> int | None:
+def longest_input(model: nn.Module, tokenizer: Any) -> int | None:
     """Return how many tokens the model can take; None if it does not say."""
-    positions = getattr(model.config, "max_position_embeddings", None)
-    if positions is None:
-        return None
-    embeddings = getattr(model.base_model, "embeddings", None)
-    unused = getattr(embeddings, "padding_idx", None)  # RoBERTa counts positions from after that of padding
-    return min(int(positions) - (0 if unused is None else unused + 1), int(tokenizer.model_max_length))
+    positions = longest_text(model)
+    return None if positions is None else min(positions, int(tokenizer.model_max_length))
 
 
-def _as_tuples(texts: Texts) -> list[tuple[str, ...]]:
+def _longest_of(texts: Sequence[tuple[str, ...]], tokenizer: Any) -> int:
+    """Return how many tokens the longest text has, but not more than 512: for a model that does not say its limit."""
+    return min(_LONGEST, max(len(tokenizer(*parts, verbose=False)["input_ids"]) for parts in texts))
+
+
+def _as_tuples(texts: Texts, name: str = "text") -> list[tuple[str, ...]]:
     """Check that texts are strings, or pairs, all alike and none empty."""
     if isinstance(texts, str):
-        raise ValueError("texts must be a list of texts, got one string; put it in brackets")
+        raise ValueError(f"{name}s must be a list of texts, got one string; put it in brackets")
     pairs: list[tuple[str, ...]] = [(text,) if isinstance(text, str) else tuple(text) for text in texts]
     if not pairs:
-        raise ValueError("texts must be at least one text, got none")
+        raise ValueError(f"{name}s must be at least one text, got none")
     for number, parts in enumerate(pairs):
         if len(parts) != len(pairs[0]) or len(parts) > 2 or not all(isinstance(part, str) for part in parts):
             raise ValueError(
-                f"texts must all be strings, or all pairs of strings, got {quoted(parts)} as number {number}"
+                f"{name}s must all be strings, or all pairs of strings, got {quoted(parts)} as number {number}"
             )
         if not parts[0].strip():
-            raise ValueError(f"text number {number} is empty; leave it out")
+            raise ValueError(f"{name} number {number} is empty; leave it out")
         if not all(map(is_unicode, parts)):
-            raise ValueError(f"text number {number} holds half a surrogate pair, which is no character; leave it out")
+            raise ValueError(f"{name} number {number} holds half a surrogate pair, which is no character; leave it out")
     return pairs
 
 
@@ -126,29 +144,85 @@ def _instances(analyses: Sequence[str | Analysis]) -> dict[str, Analysis]:
     return dict(zip(names, made, strict=True))
 
 
-def _check_needs(analyses: Mapping[str, Analysis], *, labels: object, reference: object) -> None:
+def _check_needs(analyses: Mapping[str, Analysis], tokenizer: Any, *, labels: object, reference: object) -> None:
     for name, analysis in analyses.items():
         if analysis.needs_labels and labels is None:
             raise ValueError(f"analysis {name} asks whether the model is right; add labels=[...]")
         if analysis.needs_reference and reference is None:
             raise ValueError(f"analysis {name} compares with the pretrained model; add reference=<model>")
+        if analysis.needs_delimiters and not sets_delimiters(tokenizer):
+            raise ValueError(f"analysis {name} is about [CLS] and [SEP], which the tokenizer lacks; leave it out")
 
 
-def _task(model: PreTrainedModel, labels: Sequence[int | float] | None, *, pair: bool) -> Task:
+def _check_possible(analyses: Mapping[str, Analysis], context: Context) -> None:
+    for name, analysis in analyses.items():
+        obstacle = analysis.obstacle(context)
+        if obstacle is not None:
+            raise ValueError(f"analysis {name} is not possible: {obstacle}; leave it out")
+
+
+def _without_padding(model: Any, tokenizer: Any, pad_id: int, reading: Reading) -> bool:
+    """Tell whether no text may be padded, as that changes the model's answer; refuse a reading that pads."""
+    changes = padding_changes_answer(model, tokenizer, pad_id)
+    if changes and reading == "padded":
+        raise ValueError(
+            f"reading must be exact for {type(model).__name__}, whose answer changes when texts are filled up"
+        )
+    return changes
+
+
+def _readers(model: Any, reference: Any, stack: Stack | None) -> tuple[nn.Module, nn.Module | None]:
+    """Return what reads the texts, in the model and in its reference: of models that also write, the encoders."""
+    if stack is None:
+        return model, reference
+    if reference is None:
+        return model.get_encoder(), None
+    check_stack(reference, stack)
+    return model.get_encoder(), reference.get_encoder()
+
+
+def _written(
+    stack: Stack | None, targets: Sequence[str] | None, count: int, analyses: Mapping[str, Analysis], reading: Reading
+) -> list[str] | None:
+    """Return the texts that are written, where the stack is of a model that writes; refuse what cannot be read so."""
+    if stack is None or stack == "encoder":
+        if targets is not None:
+            raise ValueError('targets are what a decoder writes; choose stack="decoder" or "cross", or leave them out')
+        return None
+    written = [] if targets is None else _as_tuples(targets, "target")
+    if len(written) != count or len(written[0]) != 1:
+        raise ValueError(f"stack={stack!r} needs targets=[...], what is written for each of {count} texts, a string")
+    for name, analysis in analyses.items():
+        if stack not in analysis.stacks:
+            can = ", ".join(repr(one) for one in ("encoder", *analysis.stacks))
+            raise ValueError(f"analysis {name} cannot read stack={stack!r}, only {can}; leave it out")
+    if reading != "exact":
+        raise ValueError(f"reading must be exact with stack={stack!r}, got {reading!r}")
+    return [text for (text,) in written]
+
+
+def _task(model: nn.Module, labels: Sequence[int | float] | None, *, pair: bool) -> Task:
     """Describe what the model answers, as far as its config and the labels tell."""
     columns = ("text", "text_pair") if pair else ("text",)
     if labels is None:
         return Task("texts", columns, metrics={}, main_metric=None, tsv_folder="")
-    outputs = int(getattr(model.config, "num_labels", 1))
+    config = config_of(model)
+    outputs = _count_of(labels) if config is None else int(config.num_labels)
     metric: dict[str, Any]
     if outputs == 1:
         low, high = float(min(labels)), float(max(labels))
         metric = {"pearson": {"_target_": "torchmetrics.regression.PearsonCorrCoef"}}
         return Task("texts", columns, metric, "pearson", "", label_range=(low, high if high > low else low + 1))
-    names = tuple(str(model.config.id2label.get(number, number)) for number in range(outputs))
+    called = {} if config is None else config.id2label or {}
+    names = tuple(str(called.get(number, number)) for number in range(outputs))
     accuracy = "torchmetrics.classification.MulticlassAccuracy"
     metric = {"accuracy": {"_target_": accuracy, "num_classes": outputs, "average": "micro"}}
     return Task("texts", columns, metric, "accuracy", "", labels=names)
+
+
+def _count_of(labels: Sequence[int | float]) -> int:
+    """Return how many classes there are, as far as the labels tell; 1: they are scores."""
+    return 1 if any(isinstance(label, float) for label in labels) else max(2, int(max(labels)) + 1)
 
 
 def _tagger_for(analyses: Mapping[str, Analysis], tagger: Tagger | None) -> Tagger | None:
@@ -161,8 +235,8 @@ def _tagger_for(analyses: Mapping[str, Analysis], tagger: Tagger | None) -> Tagg
 
 
 def _subject(
-    model: PreTrainedModel,
-    reference: PreTrainedModel | None,
+    model: nn.Module,
+    reference: nn.Module | None,
     data: TextBatches,
     texts: list[tuple[str, ...]],
     labels: Sequence[int | float] | None,
@@ -172,4 +246,6 @@ def _subject(
     examples = Examples(texts=texts, labels=None if labels is None else list(labels), source="texts")
     encoded = encode(texts, data.tokenizer, data.max_length, None)
     annotated = annotate(texts, data.tokenizer, data.max_length, tagger, None)
-    return Subject(model, reference, data, EncodedSplit("texts", examples, encoded), annotated, model.device, reading)
+    return Subject(
+        model, reference, data, EncodedSplit("texts", examples, encoded), annotated, device_of(model), reading
+    )

@@ -27,6 +27,7 @@ from transformers import PreTrainedModel
 
 from effective_attention.analyses.common.options import check_example
 from effective_attention.analyses.common.schema import Schema
+from effective_attention.attention.stacks import Stack
 from effective_attention.attention.trace import Trace
 from effective_attention.data.tasks import Task
 from effective_attention.processes import gather
@@ -81,8 +82,10 @@ class Context:
     Attributes:
         layers: How many attention layers the model has.
         heads: How many heads a layer has.
-        width: Width of the hidden states.
+        width: Width of the hidden states; 0: a home-made model hands none out.
         split: The examples.
+        causal: Whether no token sees a later one.
+        probe: The trace of a short text, to try out what the model has; None: there is none.
         seed: Seed of analyses that draw a sample.
         task: What the model was trained for; None where that does not matter.
         tokenizer: To name tokens.
@@ -97,6 +100,8 @@ class Context:
     heads: int
     width: int
     split: SplitFacts
+    causal: bool = False
+    probe: Trace | None = None
     seed: int = 0
     task: Task | None = None
     tokenizer: Any = None
@@ -124,6 +129,11 @@ class Analysis:
         needs_tags: Reads parts of speech, so that texts must be tagged first.
         needs_reference: Compares with the pretrained model, so that it is left out where there is no finetuned one.
         needs_labels: Asks whether the model is right, so that it is left out where the task has no labels.
+        needs_delimiters: Is about [CLS] and [SEP], so that it is left out where the tokenizer does not set them.
+        needs_embeddings: Starts from a model's embeddings or reads its hidden states, which home-made models do not
+            hand out.
+        stacks: Which attentions it can read, beside an encoder's, of a model that reads one text and writes another:
+            ``decoder``, ``cross``. See ``attention.stacks``.
         context: What ``setup`` was told.
     """
 
@@ -131,6 +141,9 @@ class Analysis:
     needs_tags: ClassVar[bool] = False
     needs_reference: ClassVar[bool] = False
     needs_labels: ClassVar[bool] = False
+    needs_delimiters: ClassVar[bool] = False
+    needs_embeddings: ClassVar[bool] = False
+    stacks: ClassVar[tuple[Stack, ...]] = ()
     context: Context
 
     @classmethod
@@ -142,6 +155,13 @@ class Analysis:
         'null_space'
         """
         return re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
+
+    def obstacle(self, context: Context) -> str | None:
+        """Say in a few words why this model cannot be looked at so; None: it can. Asked before ``setup``."""
+        model = None if context.probe is None else context.probe.model
+        if self.needs_embeddings and model is not None and not isinstance(model, PreTrainedModel):
+            return f"embeddings and hidden states are known of transformers models only, not of {type(model).__name__}"
+        return None
 
     def setup(self, context: Context) -> Analysis:
         """Note what the model and the split are, check the options that depend on them, and start from nothing."""

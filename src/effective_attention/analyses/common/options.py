@@ -45,14 +45,24 @@ def check_example(option: str, example: Any, context: Context) -> None:
         raise UserError(f"{option} must be from 0 to {context.examples - 1}, got {example!r}")
 
 
-def check_pair_options(analysis: str, special_tokens: object, convention: object = "absolute") -> None:
+def check_choice(option: str, value: Any) -> None:
+    """Refuse a value that is neither true nor false nor None, which leaves the choice to the model's attention."""
+    if value is not None and not isinstance(value, bool):
+        raise UserError(f"{option} must be true, false or null (as the model's attention asks for), got {value!r}")
+
+
+def check_pair_options(
+    analysis: str, special_tokens: object, convention: object = "absolute", first_token: object = None
+) -> None:
     """Check the options that the analyses of pairs of tokens share."""
     check_flag(f"analysis.{analysis}.special_tokens", special_tokens)
+    check_choice(f"analysis.{analysis}.first_token", first_token)
     check_convention(analysis, convention)
 
 
-def check_graph_options(analysis: str, residual: object, convention: object) -> None:
-    """Check the two options of every analysis that builds graphs."""
+def check_graph_options(analysis: str, residual: object, convention: object, receptive_field: object = None) -> None:
+    """Check the options of every analysis that builds graphs."""
+    check_choice(f"analysis.{analysis}.receptive_field", receptive_field)
     if not isinstance(residual, int | float) or isinstance(residual, bool) or not 0 <= residual <= 1:
         raise UserError(
             f"analysis.{analysis}.residual must be a number from 0 to 1, got {residual!r}; the paper's is 0.5"

@@ -206,6 +206,10 @@ def attention_column(*names: str) -> Column:
 LAYER = Column("layer", "counted from 0", "whole", low=0, key=True)
 HEAD = Column("head", "counted from 0", "whole", low=0, key=True)
 SPECIAL_TOKENS = Column("special_tokens", "whether pairs with [CLS], [SEP] or another special token count", "flag")
+FIRST_TOKEN = Column("first_token", "whether attention to the first token of a text counts", "flag")
+RECEPTIVE_FIELD = Column(
+    "receptive_field", "whether rollout and flow are divided by what even attention would bring", "flag"
+)
 CONVENTION = Column(
     "convention", "what negative weights became: their size, or nothing", "name", ("absolute", "positive")
 )

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
-from transformers import PreTrainedModel
+from torch import Tensor, nn
 
 from effective_attention.analyses.common.base import Context, SplitFacts
 from effective_attention.attention.decomposition import Reading
+from effective_attention.attention.model_facts import accepted_inputs
 from effective_attention.attention.trace import Trace, trace
 from effective_attention.data.annotation.tagging import Annotated, token_roles
 from effective_attention.data.batches import Batch, Batches, EncodedSplit, LengthBucketSampler, Padding
@@ -39,8 +39,8 @@ class Subject:
         reading: How effective attention is read; ``padded``, the published protocol, pads every batch to the maximum.
     """
 
-    model: PreTrainedModel
-    reference: PreTrainedModel | None
+    model: nn.Module
+    reference: nn.Module | None
     data: Batches
     split: EncodedSplit
     annotated: Annotated
@@ -50,20 +50,25 @@ class Subject:
     def batches(self, indices: Sequence[int] | None = None) -> list[list[int]]:
         """List this process's share of the examples as batches, long ones first."""
         chosen = np.arange(len(self.split)) if indices is None else np.asarray(indices)
-        sampler = LengthBucketSampler(self.split.encoded.lengths[chosen], self.data.batch_size, shuffle=False)
+        lengths = self.split.encoded.lengths[chosen]
+        equal = self.data.equal_lengths
+        sampler = LengthBucketSampler(lengths, self.data.batch_size, shuffle=False, equal=equal)
         return [chosen[places].tolist() for places in sampler]
 
-    def trace(
-        self, indices: Sequence[int], model: PreTrainedModel | None = None, *, full_length: bool = False
-    ) -> Trace:
+    def trace(self, indices: Sequence[int], model: nn.Module | None = None, *, full_length: bool = False) -> Trace:
         """Trace one batch; what analyses ask for beyond it (``Trace.more``) is traced when it is asked for."""
-        padding: Padding | None = "max_length" if full_length or self.reading == "padded" else None
-        inputs = _to(self.data.collate(self.split, indices, padding=padding), self.device)
+        inputs = self.inputs(indices, full_length=full_length)
         more: dict[str, Callable[..., Trace]] = {"full_length": partial(self._at_full_length, indices)}
         if self.reference is not None and model is None:
             more["reference"] = partial(self.trace, indices, self.reference, full_length=full_length)
-        tokens = self._tokens(indices, inputs["input_ids"].shape[1])
+        tokens = self.tokens(indices, inputs)
         return trace(model or self.model, inputs, reading=self.reading, tokens=tokens, more=more)
+
+    def inputs(self, indices: Sequence[int], *, full_length: bool = False) -> Batch:
+        """Make one batch, on the device to run on."""
+        padding: Padding | None = "max_length" if full_length or self.reading == "padded" else None
+        batch = self.data.collate(self.split, indices, padding=padding)
+        return _to(accepted_inputs(self.model, batch), self.device)
 
     def folder(self, analysis: str, options: Mapping[str, Any]) -> Path:
         """Return the folder where an analysis keeps finished parts of long work on this very model and split."""
@@ -72,25 +77,23 @@ class Subject:
         return self.data.token_cache / f"{analysis}-{hashlib.sha256(facts.encode()).hexdigest()[:24]}"
 
     def context(self, **facts: Any) -> Context:
-        """Collect what analyses may know before the first batch; this runs the model on the shortest example.
+        """Collect what analyses may know before the first batch; this runs the model on a short example.
 
         Args:
             facts: Fields of ``Context`` that only the caller knows.
 
         Raises:
-            UserError: The model's layers differ in their number of heads.
+            UserError: The model's layers differ in their number of heads, or attend to something else than tokens.
         """
-        probe = self.trace([int(self.split.encoded.lengths.argmin())])
-        heads = {layer.attention.shape[1] for layer in probe.layers}
-        if len(heads) > 1:
-            raise UserError(
-                f"the model's layers differ in their number of heads ({sorted(heads)}), which no analysis can show"
-            )
+        lengths = self.split.encoded.lengths
+        probe = self.trace([int(np.where(lengths > 1, lengths, lengths.max()).argmin())])  # of one token tells little
         return Context(
             layers=len(probe.layers),
-            heads=heads.pop(),
-            width=probe.hidden[0].shape[-1],
+            heads=_heads(probe),
+            width=probe.hidden[0].shape[-1] if probe.hidden else 0,
             split=self._split_facts(),
+            causal=probe.causal,
+            probe=probe,
             tokenizer=self.data.tokenizer,
             folder=None if self.data.token_cache is None else self.folder,
             **facts,
@@ -116,8 +119,9 @@ class Subject:
         kept = [index for index, keep in zip(indices, chosen.tolist(), strict=True) if keep]
         return self.trace(kept, full_length=True)
 
-    def _tokens(self, indices: Sequence[int], width: int) -> dict[str, Tensor]:
-        """Tell what each token is (see ``tokens``), with -1 on padding."""
+    def tokens(self, indices: Sequence[int], inputs: Batch) -> dict[str, Tensor]:
+        """Tell what each token of a batch is (see the module ``tokens``), with -1 on padding."""
+        width = inputs["input_ids"].shape[1]
         facts = np.full((len(_TOKEN_FACTS), len(indices), width), -1, dtype=np.int64)
         for place, index in enumerate(indices):
             span = self.annotated.span(index)
@@ -138,6 +142,23 @@ class Subject:
         for place, found in enumerate(token_roles(texts, marks, self.data.tokenizer, self.data.max_length)):
             roles[place, : len(found)] = found
         return torch.from_numpy(roles).to(self.device)
+
+
+def _heads(probe: Trace) -> int:
+    """Return how many heads each layer has, all of which attend from tokens to tokens."""
+    heads = {layer.shape[1] for layer in probe.layers}
+    if len(heads) > 1:
+        raise UserError(
+            f"the model's layers differ in their number of heads ({sorted(heads)}), which no analysis can show"
+        )
+    tokens = (probe.mask.shape[1], probe.keys.mask.shape[1])
+    others = [layer.shape[2:] for layer in probe.layers if layer.shape[2:] != tokens]
+    if others:
+        raise UserError(
+            f"the model attends from {others[0][0]} places to {others[0][1]}, in a text of {tokens[0]} tokens, so that "
+            "its attention is not one of tokens to tokens, which no analysis can show"
+        )
+    return heads.pop()
 
 
 def _to(batch: Batch, device: torch.device) -> Batch:

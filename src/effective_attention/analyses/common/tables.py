@@ -9,6 +9,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from effective_attention.attention.trace import Trace
+
 
 def tidy(values: Tensor, names: Mapping[str, Any], **columns: Tensor) -> pd.DataFrame:
     """Write a tensor as rows: one column per axis, named and labelled by ``names``, then ``value``, then ``columns``.
@@ -28,8 +30,8 @@ def mean_over(total: Tensor, count: Tensor) -> Tensor:
     return torch.where(count > 0, total / count.clamp_min(1), torch.nan)
 
 
-def name_tokens(table: pd.DataFrame, ids: Tensor, tokenizer: Any) -> None:
-    """Add the tokens at ``query`` and ``key`` as columns ``query_token`` and ``key_token``."""
-    tokens = tokenizer.convert_ids_to_tokens(ids.tolist())
-    for axis in ("query", "key"):
+def name_tokens(table: pd.DataFrame, trace: Trace, tokenizer: Any) -> None:
+    """Add the tokens of a text at ``query`` and ``key`` as columns ``query_token`` and ``key_token``."""
+    for axis, one in (("query", trace), ("key", trace.keys)):
+        tokens = tokenizer.convert_ids_to_tokens(one.inputs["input_ids"][0].tolist())
         table[f"{axis}_token"] = [tokens[place] for place in table[axis]]

@@ -96,6 +96,8 @@ class TokenIdentity(Study):
 
     schema = SCHEMA
 
+    needs_embeddings = True
+
     def __init__(
         self,
         *,

@@ -8,8 +8,8 @@ reads: token, segment and position embeddings added up, after the embeddings' La
 from 0: layer 0 is the first layer's output.
 
 The table holds, by ``quantity`` (see ``attribution.statistics`` for each): ``own`` (c_jj; Fig. 3a and, by part of
-speech, 26-37), ``not_largest`` (Fig. 3b), ``neighbour`` (Fig. 4a), ``offset`` (Fig. 4b), ``cls`` (Fig. 18), ``word``
-(Fig. 19-25: one token of one text through the layers) and ``error``.
+speech, 26-37), ``not_largest`` (Fig. 3b), ``neighbour`` (Fig. 4a), ``offset`` (Fig. 4b), ``cls`` (Fig. 18: the token
+that the model answers from), ``word`` (Fig. 19-25: one token of one text through the layers) and ``error``.
 
 Deviations. The norms are estimated from some random directions, which costs a small part of the exact ones; ``error``
 is the estimate's own mean relative standard error, and ``directions=exact`` has none. By default a random sample of the
@@ -34,6 +34,7 @@ from effective_attention.analyses.common.base import Analysis, Context, Study
 from effective_attention.analyses.common.options import check_example, check_limit, is_whole_number
 from effective_attention.analyses.common.samples import sample
 from effective_attention.analyses.common.schema import LAYER, Block, Column, Schema
+from effective_attention.analyses.token_mixing.first_layer import from_first_layer
 from effective_attention.analyses.token_mixing.jacobian import contributions
 from effective_attention.analyses.token_mixing.statistics import (
     BOX,
@@ -44,9 +45,10 @@ from effective_attention.analyses.token_mixing.statistics import (
     all_statistics,
     word_context,
 )
-from effective_attention.attention.trace import Trace
+from effective_attention.attention.trace import Trace, one_text
+from effective_attention.attributions.answer import answer_position
 from effective_attention.data.annotation.tagging import KINDS, UPOS
-from effective_attention.errors import UserError
+from effective_attention.errors import UserError, first_line
 from effective_attention.io import PartStore, check_disk
 from effective_attention.processes import gather, wait_for_others
 
@@ -77,7 +79,8 @@ SCHEMA = Schema(
         ),
         Column(
             "centre",
-            "where offsets of contributions to [CLS] are counted from",
+            "where offsets of contributions to the token that the model answers from are counted from: that token "
+            "itself (cls), or the first [SEP]",
             "name",
             ("cls", "sep"),
             key=True,
@@ -145,6 +148,7 @@ class TokenMixing(Study):
     schema = SCHEMA
 
     needs_tags: ClassVar[bool] = True
+    needs_embeddings: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -164,6 +168,17 @@ class TokenMixing(Study):
         self.wanted_directions = directions
         self.example = example
         self.word = word
+
+    def obstacle(self, context: Context) -> str | None:
+        """Ask too whether the place is found where the model's first layer reads its input."""
+        found = super().obstacle(context)
+        if found is not None or context.probe is None:
+            return found
+        try:
+            with from_first_layer(context.probe.transformer, one_text(context.probe, 0)):
+                return None
+        except ValueError as error:
+            return first_line(error)
 
     def setup(self, context: Context) -> Analysis:
         """Choose the texts, find the word, and see what is finished already."""
@@ -240,7 +255,8 @@ class TokenMixing(Study):
         real = trace.mask[row]
         facts = {name: trace.tokens[name][row][real].cpu().numpy() for name in ("kind", "upos") if name in trace.tokens}
         numbers = {name: getattr(found, name).float().cpu().numpy() for name in ("shares", "errors")}
-        return {**numbers, **facts, "ids": trace.inputs["input_ids"][row][real].cpu().numpy()}
+        answer = int(real[: int(answer_position(trace)[row])].sum())  # counted without padding
+        return {**numbers, **facts, "ids": trace.inputs["input_ids"][row][real].cpu().numpy(), "answer": answer}
 
     # --- the answer ---
 
@@ -248,7 +264,7 @@ class TokenMixing(Study):
         wait_for_others()
         parts = _from_all({index: part for index in self.needed if (part := self._parts.read(str(index))) is not None})
         texts = [
-            Text(part["shares"], part["errors"], tag_names(part["kind"], part["upos"]))
+            Text(part["shares"], part["errors"], tag_names(part["kind"], part["upos"]), _answer(part))
             for part in (parts[index] for index in self.sample if index in parts)
         ]
         tables = [all_statistics(texts)] if texts else []
@@ -273,6 +289,11 @@ class TokenMixing(Study):
             part = self._part(text, 0)
             self._parts.write(name, part)
         return part
+
+
+def _answer(part: Part) -> int | None:
+    """Return where the model answers from; None in parts that were kept before this was: all are of encoders."""
+    return int(part["answer"]) if "answer" in part else None
 
 
 def _check_directions(directions: Any) -> None:

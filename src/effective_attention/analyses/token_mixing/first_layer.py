@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -58,10 +58,11 @@ def from_first_layer(
 
 @dataclass(frozen=True, eq=False)
 class _Entrance:
-    """The module that reads ``x``, and which of its arguments that is: a place, or a name."""
+    """The module that reads ``x``, which of its arguments that is (a place, or a name), and whether batch is second."""
 
     module: nn.Module
     argument: int | str
+    turned: bool = False
 
 
 @dataclass
@@ -76,7 +77,7 @@ class _Replacement:
     ) -> tuple[tuple[Any, ...], Any] | None:
         if self.next is None:
             return None
-        x = self.next
+        x = self.next.transpose(0, 1) if self.entrance.turned else self.next
         self.next = None
         argument = self.entrance.argument
         if isinstance(argument, str):
@@ -121,13 +122,13 @@ def _find_entrance(base: PreTrainedModel, inputs: Mapping[str, Tensor], calls: l
             hook.remove()
     for handover in handovers:
         if handover.begin == 0 < handover.end and _same(handover.value, start):
-            return handover.entrance, start.clone()
+            return replace(handover.entrance, turned=handover.value.shape != start.shape), start.clone()
     raise ValueError(
         f"where {type(base).__name__}'s first layer reads its input cannot be found, so that nothing can be attributed "
-        f"to it; choose another model (BERT, RoBERTa, DistilBERT, ELECTRA, GPT-2, Llama ...)"
+        f"to it; see docs/models.md for models of which it can"
     )
 
 
 def _same(one: Tensor, other: Tensor) -> bool:
-    """One and the same memory: dropout, in evaluation, hands back what it was given."""
-    return one.shape == other.shape and one.data_ptr() == other.data_ptr()
+    """One and the same vectors; XLNet has (key, batch, width), and hands out a copy with the batch first."""
+    return one.shape in (other.shape, other.transpose(0, 1).shape) and torch.equal(one.view(other.shape), other)

@@ -32,11 +32,18 @@ class Text:
         shares: Of each input token (key) in each hidden embedding (query).
         errors: Their standard errors.
         tags: Part of speech of each token's word, ``[CLS]``, ``[SEP]``, or empty.
+        answer: Position of the token that the model answers from; None: that of [CLS].
     """
 
     shares: Float[ndarray, "layer query key"]
     errors: Float[ndarray, "layer query key"]
     tags: Shaped[ndarray, " query"]
+    answer: int | None = None
+
+    @property
+    def answers(self) -> list[int]:
+        """Return the position of the token that the model answers from; none where there is none."""
+        return np.flatnonzero(self.tags == CLS)[:1].tolist() if self.answer is None else [self.answer]
 
 
 def all_statistics(texts: Sequence[Text]) -> pd.DataFrame:
@@ -131,15 +138,17 @@ def offsets(texts: Sequence[Text], reach: int = REACH) -> pd.DataFrame:
 
 
 def to_cls(texts: Sequence[Text]) -> pd.DataFrame:
-    """Return contributions to [CLS] by position from it and from the first [SEP]; a layer's add up to 1 (Fig. 18)."""
+    """Return contributions to [CLS] by position from it and from the first [SEP]; a layer's add up to 1 (Fig. 18).
+
+    Where a model answers from another token, as causal ones do from the last, that one is in the place of [CLS].
+    """
     tables = []
-    for centre, tag in (("cls", CLS), ("sep", SEP)):
+    for centre in ("cls", "sep"):
         found: dict[int, list[Any]] = {}
         for text in texts:
-            queries = np.flatnonzero(text.tags == CLS)
-            centres = np.flatnonzero(text.tags == tag)
-            for key in range(len(text.tags)) if len(queries) and len(centres) else ():
-                found.setdefault(key - int(centres[0]), []).append(text.shares[:, int(queries[0]), key])
+            centres = text.answers if centre == "cls" else np.flatnonzero(text.tags == SEP).tolist()
+            for key in range(len(text.tags)) if text.answers and centres else ():
+                found.setdefault(key - centres[0], []).append(text.shares[:, text.answers[0], key])
         columns = {place: np.stack(found[place], axis=1) for place in sorted(found)}
         tables.append(_by_offset("cls", columns, ("total",), centre=centre))
     return pd.concat(tables, ignore_index=True)

@@ -167,7 +167,9 @@ CHAPTER = Chapter(
     text=(
         "Each token in each layer is a node, heads averaged. Raw attention looks at the layer below, where tokens are "
         "already mixed; rollout multiplies the layers and flow takes the largest flow through them, both with the "
-        "residual connection, down to the input. Flow is normalised to sum 1 in each layer, as in the paper."
+        "residual connection, down to the input. Flow is normalised to sum 1 in each layer, as in the paper. In a "
+        "causal model early tokens are seen by more tokens than late ones: there rollout and flow are divided by what "
+        "even attention would bring, so that even attention gives equal shares (column receptive_field)."
     ),
     paper_says="Abnar & Zuidema find raw attention nearly even in the upper layers, rollout more focused than flow.",
     figures=(

@@ -94,11 +94,12 @@ CHAPTER = Chapter(
         "over all pairs of the split. [CLS] and [SEP] are left out unless the column special_tokens says otherwise: a "
         "head that rests on them would seem to reach far. Even attention over the same pairs is the measure of what "
         "is far. Effective attention has negative weights: they count by their size or as nothing, as the column "
-        "convention says (absolute or positive)."
+        "convention says (absolute or positive). "
+        "Attention to the first token, where causal models rest, does not count there (column first_token)."
     ),
     paper_says=(
         "Vig & Belinkov find that the deepest layers capture the longest-range relationships. Their model is GPT-2 "
-        "small (12 layers, 12 heads), a causal language model on Wikipedia; ours reads both ways."
+        "small (12 layers, 12 heads), a causal language model on Wikipedia; encoders read both ways."
     ),
     figures=(
         Drawing(

@@ -53,11 +53,12 @@ CHAPTER = Chapter(
         "The entropy of a token's attention in nats, averaged over the tokens of the split: 0 if all weight is on one "
         "token. A long text allows for more, so the relative entropy divides by the largest that the row could have: "
         "1 is even attention. Effective attention has negative weights: they count by their size or as nothing, as "
-        "the column convention says (absolute or positive)."
+        "the column convention says (absolute or positive). "
+        "Attention to the first token, where causal models rest, does not count there (column first_token)."
     ),
     paper_says=(
         "Vig & Belinkov ask whether a head's attention is dispersed or focused, and show it by layer and head. Their "
-        "model is GPT-2 small (12 layers, 12 heads), a causal language model on Wikipedia; ours reads both ways."
+        "model is GPT-2 small (12 layers, 12 heads), a causal language model on Wikipedia; encoders read both ways."
     ),
     figures=(
         Drawing(

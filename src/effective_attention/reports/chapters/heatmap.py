@@ -15,7 +15,7 @@ from pandas import DataFrame
 
 from effective_attention.reports.chapter import Chapter, Drawing
 from effective_attention.reports.drawing.style import SCALES, SINGLE, draw_cells, grid, styled
-from effective_attention.reports.reductions import attentions, one_line, panels, shortened
+from effective_attention.reports.reductions import attentions, one_line, panels, token_label
 
 _MOST_NAMED = 64
 _MOST_HEADS = 6  # shown at most
@@ -75,7 +75,7 @@ def _name_tokens(axes: Axes, group: DataFrame, *, left: bool) -> None:
         names = group.drop_duplicates(position).sort_values(position)[f"{position}_token"].tolist()
         step = -(-len(names) // _MOST_NAMED)
         places = range(0, len(names), step)
-        words = [shortened(names[place]) for place in places] if wanted else []
+        words = [token_label(names[place]) for place in places] if wanted else []
         axis.set_ticks([place + 0.5 for place in places], words)
     axes.xaxis.tick_top()
     axes.tick_params(length=0, labelsize=5.5, pad=1.5)

@@ -17,6 +17,7 @@ from matplotlib.ticker import MaxNLocator
 from pandas import DataFrame
 
 from effective_attention.reports.chapter import Chapter, Drawing
+from effective_attention.reports.drawing.heads import panel_height
 from effective_attention.reports.drawing.layers import EVEN, PERCENT
 from effective_attention.reports.drawing.style import (
     COLOURS,
@@ -69,7 +70,7 @@ def _draw(table: DataFrame, *, direction: str, attention: str) -> Figure:
         places = [(panel, tag) for panel in shown for tag in tags]
     highest = table[table["direction"] == direction].groupby("tag")["value"].max()
     down = -(-len(places) // across)
-    figure = _Blocks(down, across, flat=len(shown) > 1)
+    figure = _Blocks(down, across, flat=len(shown) > 1, heatmap=panel_height(rows, least=1.0))
     for place, (panel, tag) in enumerate(places):
         mine = panel.table[panel.table["tag"] == tag]
         pair = figure.pair(place)
@@ -81,11 +82,16 @@ def _draw(table: DataFrame, *, direction: str, attention: str) -> Figure:
 
 
 class _Blocks:
-    """Pairs of axes in a grid: a heatmap, and a narrow one beside it. ``flat``: only the last line has colour bars."""
+    """Pairs of axes in a grid: a heatmap, and a narrow one beside it. ``flat``: only the last line has colour bars.
 
-    def __init__(self, down: int, across: int, *, flat: bool) -> None:
+    ``heatmap`` is a heatmap's height in inches.
+    """
+
+    def __init__(self, down: int, across: int, *, flat: bool, heatmap: float) -> None:
         layout = ConstrainedLayoutEngine(w_pad=0.02, h_pad=0.03, wspace=0.02, hspace=0.03)
-        self.figure = Figure(figsize=(DOUBLE, (1.25 if flat else 1.65) * down + (0.7 if flat else 0.4)), layout=layout)
+        around = 0.25 if flat else 0.65  # its title, numbers and colour bar
+        height = (heatmap + around) * down + (0.7 if flat else 0.4)
+        self.figure = Figure(figsize=(DOUBLE, height), layout=layout)
         self._across = across
         self._cells = self.figure.add_gridspec(down, 2 * across, width_ratios=[1.0, _STRIP] * across)
 
@@ -171,11 +177,12 @@ CHAPTER = Chapter(
         "The share of a head's attention that goes to tokens of each part of speech, and the share that comes from "
         "them; every piece of a word carries the word's tag. The share that even attention would give stands in each "
         "panel's title. Shown are the tags that some head prefers most. Effective attention has negative weights: "
-        "they count by their size or as nothing, as the column convention says (absolute or positive)."
+        "they count by their size or as nothing, as the column convention says (absolute or positive). "
+        "Attention to the first token, where causal models rest, does not count there (column first_token)."
     ),
     paper_says=(
         "Vig & Belinkov find heads that target specific parts of speech. Their model is GPT-2 small (12 layers, 12 "
-        "heads), a causal language model on Wikipedia; ours reads both ways."
+        "heads), a causal language model on Wikipedia; encoders read both ways."
     ),
     figures=(
         Drawing(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -20,6 +21,7 @@ _TITLES = {
     "verb": "verb",
     "sep": "[SEP]",
     "cls": "[CLS]",
+    "special": "special",
     "punctuation": "punct.",
 }
 
@@ -29,12 +31,18 @@ def last_layer(table: DataFrame) -> DataFrame:
     return table[table["layer"] == table["layer"].max()]
 
 
-def type_by_head(table: DataFrame) -> DataFrame:
+def titles(table: DataFrame) -> dict[str, str]:
+    """Return the types' names; those of special tokens only where some tokenizer of the table's runs sets them."""
+    there = {"noun", "pronoun", "verb", "punctuation", *table["token_type"]}
+    return {name: title for name, title in _TITLES.items() if name in there}
+
+
+def type_by_head(table: DataFrame, types: Sequence[str]) -> DataFrame:
     """Return token types as rows and heads as columns, NaN where a type never occurs."""
     cells = table.astype({"head": int}).pivot_table(
         index="token_type", columns="head", values="value", aggfunc="mean", dropna=False
     )
-    return cells.reindex(list(_TITLES))
+    return cells.reindex(list(types))
 
 
 # --- figures ---
@@ -51,7 +59,7 @@ def _draw(table: DataFrame, *, statistic: str, label: str) -> Figure:
     for line, attention in zip(axes, kinds, strict=True):
         limits = _limits(shown[shown["attention"] == attention], statistic)
         for axis, panel in zip(line, columns, strict=True):
-            cells = type_by_head(panel.table[panel.table["attention"] == attention])
+            cells = type_by_head(panel.table[panel.table["attention"] == attention], list(titles(shown)))
             mesh = draw_cells(axis, cells.to_numpy(float), cmap=SCALES[attention], **limits)
             _label(axis, cells, bottom=attention == kinds[-1], left=axis is line[0])
         bar = figure.colorbar(mesh, ax=list(line), pad=0.01, aspect=14, fraction=0.05)
@@ -74,7 +82,7 @@ def _limits(table: DataFrame, statistic: str) -> dict[str, object]:
 def _label(axes: Axes, cells: DataFrame, *, bottom: bool, left: bool) -> None:
     """Write the heads' numbers under the lowest panels and the types' names beside the leftmost."""
     number_cells(axes, cells, x=bottom, y=False)
-    names = list(_TITLES.values()) if left else [""] * len(cells)
+    names = [_TITLES[name] for name in cells.index] if left else [""] * len(cells)
     axes.set_yticks([place + 0.5 for place in range(len(cells))], names)
 
 
@@ -91,11 +99,11 @@ def type_table(table: DataFrame) -> Grid:
     columns = panels(shown)
     kinds = attentions(shown)
     rows = []
-    for name, title in _TITLES.items():
+    for name, title in titles(shown).items():
         cells = [mean_where(panel.table, attention=kind, token_type=name) for panel in columns for kind in kinds]
         rows.append([title, *(number(cell) for cell in cells)])
     groups = [("", 1), *((one_line(panel.title), len(kinds)) for panel in columns)]
-    caption = "Largest weight [CLS] gives to a type, mean over heads."
+    caption = "Largest weight that [CLS], or the last token, gives to a type, mean over heads."
     return Grid(caption, ["token type", *kinds * len(columns)], rows, groups)
 
 
@@ -108,11 +116,12 @@ def type_scalars(table: DataFrame) -> dict[str, float]:
 
 CHAPTER = Chapter(
     analysis="token_types",
-    title="What [CLS] attends to",
+    title="What [CLS], or the last token, attends to",
     source="Sun & Marasović 2021, Fig. 1",
     text=(
-        "The weight [CLS] gives to each type of token in the last layer, by head: of several tokens of a type the "
-        "largest counts, of a word of several pieces the first. A largest weight favours frequent types, so a second "
+        "The weight that the token the model answers from ([CLS]; of a causal model the last token) gives to each type "
+        "of token in the last layer, by head: of several tokens of a type the largest counts, of a word of several "
+        "pieces the first. A largest weight favours frequent types, so a second "
         "figure divides the weight on a type by its share of the tokens: 1 is what even attention would give."
     ),
     paper_says=(
@@ -122,7 +131,7 @@ CHAPTER = Chapter(
     figures=(
         Drawing(
             "token_types",
-            "Largest weight from [CLS] to a token of each type, mean over examples (the paper's Fig. 1).",
+            "Largest weight from [CLS], or the last token, to a token of each type, mean over examples (Fig. 1).",
             draw_largest,
         ),
         Drawing(
@@ -131,6 +140,6 @@ CHAPTER = Chapter(
             draw_lift,
         ),
     ),
-    scalars=Scalars("attention of [CLS]", "weight", "token_attention", type_scalars),
+    scalars=Scalars("attention of [CLS], or the last token", "weight", "token_attention", type_scalars),
     tables=(type_table,),
 )

@@ -32,11 +32,12 @@ CHAPTER = Chapter(
         "How much a head's weights between the first tokens vary from text to text: half the mean absolute deviation "
         "from their average, relative to the weights. A head that always looks at the same positions has 0; one whose "
         "weights depend on what it reads has more. Weights of effective attention are taken as they are, and by their "
-        "size in the denominator."
+        "size in the denominator. "
+        "Attention to the first token, where causal models rest, does not count there (column first_token)."
     ),
     paper_says=(
         "Vig & Belinkov read high variability as attention to content, low as attention to position. Their model is "
-        "GPT-2 small (12 layers, 12 heads), a causal language model on Wikipedia; ours reads both ways."
+        "GPT-2 small (12 layers, 12 heads), a causal language model on Wikipedia; encoders read both ways."
     ),
     figures=(
         Drawing("variability", "Variability by layer and head, and each layer's average.", variability, has_values),

@@ -31,6 +31,7 @@ from effective_attention.reports.drawing.style import (
 from effective_attention.reports.reductions import attentions, by_layer, layer_by_head, panels
 
 SCALE = "BuPu"
+_LAYER_HEIGHT = 0.065  # inches: a heatmap's layers are no lower
 _RULES: dict[str, dict[str, Any]] = {
     "even attention": {"linestyle": (0, (1, 2)), "color": "black"},
     "previous": {"linestyle": (0, (3, 3)), "color": "black"},
@@ -62,7 +63,8 @@ def layered_heads(
     heads = table[table["attention"].isin(kinds)]
     limits = {"vmin": min(0.0, float(heads["value"].min())), "vmax": quantity.most or float(heads["value"].max())}
     ratios = [1.0] * len(kinds) + [0.8]
-    figure, axes = grid(len(shown), len(ratios), width=DOUBLE, height=1.45 * len(shown) + 1.0, width_ratios=ratios)
+    height = panel_height(table, least=1.45) * len(shown) + 1.0
+    figure, axes = grid(len(shown), len(ratios), width=DOUBLE, height=height, width_ratios=ratios)
     for line, panel in zip(axes, shown, strict=True):
         for axis, kind in zip(line, kinds, strict=False):
             mesh = _cells(axis, panel.table[panel.table["attention"] == kind], limits, left=axis is line[0])
@@ -70,6 +72,11 @@ def layered_heads(
         line[0].set_ylabel(f"{panel.title}\nlayer")
     _finish(figure, axes, mesh, quantity)
     return figure
+
+
+def panel_height(table: DataFrame, *, least: float) -> float:
+    """Return a heatmap's height in inches: more where there are many layers, so that each can still be told apart."""
+    return max(least, _LAYER_HEIGHT * table["layer"].nunique())
 
 
 def _cells(axes: Axes, rows: DataFrame, limits: dict[str, float], *, left: bool) -> QuadMesh:
@@ -81,11 +88,16 @@ def _cells(axes: Axes, rows: DataFrame, limits: dict[str, float], *, left: bool)
 
 
 def _averages(axes: Axes, table: DataFrame, kinds: list[str], references: Mapping[str, float]) -> None:
-    """Draw lines down the layers, at the height of the heatmap's cells; what they are compared with, upright."""
+    """Draw lines down the layers, at the height of the heatmap's cells; what they are compared with, upright.
+
+    A line is wider than the next, so that it can be seen below one that is the same.
+    """
     for place, kind in enumerate(kinds):
         means = by_layer(table[table["attention"] == kind])
         heights = np.arange(len(means)) + 0.5  # the middle of the heatmap's cells
-        axes.plot(means, heights, color=COLOURS[kind], marker=MARKERS[place], markersize=2.8, linewidth=1.1, label=kind)
+        below = len(kinds) - 1 - place
+        look: dict[str, Any] = {"markersize": 2.4 + 1.8 * below, "linewidth": 0.9 + 1.5 * below}
+        axes.plot(means, heights, color=COLOURS[kind], marker=MARKERS[place], label=kind, **look)
     for name, value in references.items():
         if np.isfinite(value):
             axes.axvline(value, linewidth=0.9, zorder=1, label=name, **_RULES[name])

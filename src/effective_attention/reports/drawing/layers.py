@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
 from effective_attention.reports.drawing.style import DOUBLE, SINGLE, grid, tidy_axes
-from effective_attention.reports.reductions import shortened
+from effective_attention.reports.reductions import token_label
 
 EVEN: dict[str, Any] = {
     "linestyle": (0, (1, 2)),
@@ -39,7 +39,9 @@ def wrapped(count: int, *, height: float) -> tuple[Figure, list[Axes]]:
 
 def layer_axis(axes: Axes, *, label: bool) -> None:
     """Label the x axis with whole layer numbers, counted from 0."""
-    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
+    low, high = axes.dataLim.intervalx
+    ticks = MaxNLocator(6, integer=True, min_n_ticks=1).tick_values(low, high)
+    axes.set_xticks([tick for tick in ticks if low - 0.5 < tick < high + 0.5])  # there is no layer beyond the last
     if label:
         axes.set_xlabel("layer")
     tidy_axes(axes)
@@ -72,7 +74,7 @@ def name_tokens(axes: Axes, names: Sequence[str], *, shift: float, most: int, ch
     if chosen is not None:
         places = places - {chosen + near for near in range(1 - step, step) if near} | {chosen}
     ordered = sorted(places)
-    axes.set_xticks([place + shift for place in ordered], [shortened(names[place], 14) for place in ordered])
+    axes.set_xticks([place + shift for place in ordered], [token_label(names[place], 14) for place in ordered])
     axes.tick_params(axis="x", length=0, labelsize=5.5, labelrotation=90, pad=1.5)
     if chosen is not None:
         axes.get_xticklabels()[ordered.index(chosen)].set(color=CHOSEN, fontweight="bold")

@@ -37,13 +37,14 @@ CHAPTER = Chapter(
         "Attention between words is that between their pieces: summed over the pieces looked at, averaged over those "
         "that look. For each relation, how often the partner is the word with the largest weight (hits), by "
         "direction. Three fixed rules say what a share is worth: all weight on the previous word, on the next, or "
-        "even. Effective attention has negative weights: they count by their size or as nothing, as the column "
-        "convention says (absolute or positive)."
+        "even; in a causal model there is no next word to look at. Effective attention has negative weights: they "
+        "count by their size or as nothing, as the column convention says (absolute or positive). "
+        "Attention to the first token, where causal models rest, does not count there (column first_token)."
     ),
     paper_says=(
         "Vig & Belinkov find that attention aligns with dependencies most strongly in the middle layers, and that "
         "this alignment is inversely correlated with distance. Their model is GPT-2 small (12 layers, 12 heads), a "
-        "causal language model on Wikipedia; ours reads both ways."
+        "causal language model on Wikipedia; encoders read both ways."
     ),
     figures=(
         Drawing(

@@ -48,6 +48,7 @@ def dependency_alignment(table: DataFrame) -> Figure:
 def dependency_alignment_relations(table: DataFrame) -> Figure:
     """Draw for each relation how often its best head is right, and which head that is; a panel per task or setting."""
     shown = panels(hits(table))
+    rules = [name for name in FIXED_RULES if hits(table)[name].gt(0).any()]  # a causal model has no next word
     across = min(2, len(shown))
     down = -(-len(shown) // across)
     most = min(MOST_RELATIONS, hits(table)["relation"].nunique())
@@ -56,22 +57,22 @@ def dependency_alignment_relations(table: DataFrame) -> Figure:
     for spare in axes.flat[len(shown) :]:
         spare.set_axis_off()
     for place, (axis, panel) in enumerate(zip(axes.flat, shown, strict=False)):
-        _relations(axis, panel)
+        _relations(axis, panel, rules)
         axis.tick_params(labelbottom=place + across >= len(shown))
         axis.set_xlabel("found by the best head" if place + across >= len(shown) else "")
         axis.set_ylabel("relation" if place % across == 0 else "")
-    _legend(figure, attentions(table))
+    _legend(figure, attentions(table), rules)
     return figure
 
 
-def _relations(axes: Axes, panel: Panel) -> None:
+def _relations(axes: Axes, panel: Panel, rules: list[str]) -> None:
     """Draw one run, ordered by standard attention's gain, or by effective attention's where that alone was read."""
     kinds = attentions(panel.table)
     found = {kind: {best.relation: best for best in best_heads(panel.table, kind)} for kind in kinds}
     first = list(found[kinds[0]].values())
     order = [best.relation for best in first]
     axes.hlines(range(len(first)), 0, [best.value for best in first], color="#e5e5e5", linewidth=0.6, zorder=0)
-    for name in FIXED_RULES:
+    for name in rules:
         axes.plot([best.rules.get(name, np.nan) for best in first], range(len(first)), _MARKS[name], **_RULE_LOOK)
     for place, kind in enumerate(kinds):
         beside = (0.36 * place - 0.18) * (len(kinds) - 1)  # so that neither hides the other
@@ -108,7 +109,7 @@ def _dots(axes: Axes, found: list[Best | None], direction: str, kind: str, fille
     )
 
 
-def _legend(figure: Figure, kinds: list[str]) -> None:
+def _legend(figure: Figure, kinds: list[str], rules: list[str]) -> None:
     handles = [
         Line2D([], [], color=COLOURS[kind], marker=_SHAPES[kind], linestyle="none", markersize=3.6) for kind in kinds
     ]
@@ -118,7 +119,7 @@ def _legend(figure: Figure, kinds: list[str]) -> None:
             Line2D([], [], color="black", marker="o", markerfacecolor=filled, linestyle="none", markersize=3.6)
         )
         labels.append(title)
-    for name in FIXED_RULES:
+    for name in rules:
         handles.append(Line2D([], [], color="#7f7f7f", marker=_MARKS[name], linestyle="none", markersize=3))
         labels.append("random" if name == "random" else f"{name} word")
     legend_below(figure, handles, labels, most=2 if figure.get_figwidth() < DOUBLE else 4)

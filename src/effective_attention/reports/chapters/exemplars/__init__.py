@@ -21,12 +21,13 @@ CHAPTER = Chapter(
     text=(
         "For each head the texts of the split in which one token gives another the largest weight. The boxed word "
         "looks; the darker a word, the more it is looked at, relative to the strongest word that is no special token. "
-        "Of effective attention the largest positive weight counts; orange is below zero."
+        "Of effective attention the largest positive weight counts; orange is below zero. "
+        "Attention to the first token, where causal models rest, does not count there (column first_token)."
     ),
     paper_says=(
         "Vig & Belinkov find heads in the deepest layers that target specific lexical patterns, such as an acronym "
         "and the phrase it stands for, or a comma and the place name before it. Their model is GPT-2 small (12 "
-        "layers, 12 heads), a causal language model on Wikipedia; ours reads both ways."
+        "layers, 12 heads), a causal language model on Wikipedia; encoders read both ways."
     ),
     figures=(
         Drawing(

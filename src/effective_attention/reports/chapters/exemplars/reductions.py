@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import groupby
 from typing import Any
 
@@ -13,6 +14,7 @@ _BEGINNINGS = (
     "\N{LATIN CAPITAL LETTER G WITH DOT ABOVE}",
     "\N{LOWER ONE EIGHTH BLOCK}",
 )  # of words, in BPE and SentencePiece
+_SPACE = "\N{LOWER ONE EIGHTH BLOCK}"  # a token of nothing else
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ def _words(rows: list[dict[Hashable, Any]]) -> Iterator[Word]:
 def readable(tokens: Sequence[str]) -> list[tuple[str, bool]]:
     """Return each token's text, and whether it continues the word before.
 
-    Knows WordPiece, and vocabularies that mark where words begin.
+    Knows WordPiece, and vocabularies that mark where words begin; letters that stand for bytes become what they spell.
 
     >>> readable(["new", "anti", "##biotics", "##"])
     [('new', False), ('anti', False), ('biotics', True), ('##', False)]
@@ -85,12 +87,36 @@ def readable(tokens: Sequence[str]) -> list[tuple[str, bool]]:
     [('Anti', False), ('biotics', True), ('cost', False)]
     """
     if any(token.startswith(_BEGINNINGS) for token in tokens):
-        return [
-            (token.lstrip("".join(_BEGINNINGS)) or token, place > 0 and not token.startswith(_BEGINNINGS))
-            for place, token in enumerate(tokens)
-        ]
+        in_bytes = any(token.startswith(_BEGINNINGS[0]) for token in tokens)
+        shown = [token.lstrip("".join(_BEGINNINGS)) or _SPACE for token in tokens]
+        inside = [place > 0 and not token.startswith(_BEGINNINGS) for place, token in enumerate(tokens)]
+        return list(zip(map(spelt_out, shown) if in_bytes else shown, inside, strict=True))
     glued = [place > 0 and len(token) > 2 and token.startswith("##") for place, token in enumerate(tokens)]
     return [(token[2:] if inside else token, inside) for token, inside in zip(tokens, glued, strict=True)]
+
+
+def spelt_out(text: str) -> str:
+    r"""Return what a token of a byte-level vocabulary spells, or the token as it is where it ends inside a letter.
+
+    >>> spelt_out("caf\u00c3\u00a9") == "caf\u00e9", spelt_out("\u00e2\u0122") == "\u00e2\u0122"
+    (True, True)
+    """
+    letters = _letters_of_bytes()
+    try:
+        return bytes(letters[letter] for letter in text).decode("utf-8")
+    except (KeyError, UnicodeDecodeError):
+        return text
+
+
+@cache
+def _letters_of_bytes() -> dict[str, int]:
+    """Return the byte that each letter of a byte-level vocabulary stands for, as GPT-2 has it.
+
+    Letters that can be seen stand for themselves, those from 256 on for the other bytes in turn.
+    """
+    seen = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in seen]
+    return {chr(byte): byte for byte in seen} | {chr(256 + place): byte for place, byte in enumerate(others)}
 
 
 def strongest(found: list[ExemplarText]) -> list[ExemplarText]:

@@ -20,7 +20,9 @@ CHAPTER = Chapter(
         "gradients (Spearman); then the model is asked itself: how much probability is lost without the tokens ranked "
         "highest (comprehensiveness, more is better), and how much with these alone (sufficiency, less is better). "
         "Where the data knows the word that decides, the share of sentences in which it outranks every attractor. "
-        "Negative weights of effective attention become positive, or zero, before rollout and flow."
+        "Negative weights of effective attention become positive, or zero, before rollout and flow. The attention read "
+        "is that of the token the model answers from: [CLS], or of a causal model the last, where rollout and flow are "
+        "divided by what even attention would bring (column receptive_field)."
     ),
     paper_says=(
         "Abnar & Zuidema find rollout and flow closer to blank-out and to gradients than raw attention; they read "

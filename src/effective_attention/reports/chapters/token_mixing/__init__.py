@@ -56,7 +56,10 @@ CHAPTER = Chapter(
         ),
         Drawing(
             "token_mixing_cls",
-            "Where [CLS] gathers from: counted from [CLS] (without its own), and from the first [SEP].",
+            (
+                "Where the token that the model answers from gathers from: counted from [CLS] (of a causal model, the "
+                "last token; without its own), and from the first [SEP]."
+            ),
             token_mixing_cls,
             partial(has_quantity, name="cls"),
         ),

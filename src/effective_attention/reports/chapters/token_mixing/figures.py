@@ -163,11 +163,18 @@ def token_mixing_cls(table: DataFrame) -> Figure:
         for axis, centre in zip(line, centres, strict=True):
             mine = panel.table[panel.table["centre"] == centre]
             _positions(axis, mine[mine["offset"] != 0] if centre == "cls" else mine)
-            title = {"cls": "position after [CLS]", "sep": "position relative to the first [SEP]"}[centre]
+            token = _answering(rows) if centre == "cls" else "the first [SEP]"
+            title = f"position {'after' if token == '[CLS]' else 'relative to'} {token}"
             axis.set_xlabel(title if axis in axes[-1] else "")
-        line[0].set_ylabel(f"{one_line(panel.title)}\ncontribution to [CLS]")
+        line[0].set_ylabel(f"{one_line(panel.title)}\ncontribution to {_answering(panel.table)}")
     shared_legend(figure, axes)
     return figure
+
+
+def _answering(rows: DataFrame) -> str:
+    """Name the token that the model answers from: nothing comes after the last one."""
+    offsets = rows.loc[rows["centre"] == "cls", "offset"]
+    return "the last token" if len(offsets) and offsets.max() <= 0 else "[CLS]"
 
 
 @styled
