@@ -269,11 +269,13 @@ def test_models_that_cannot_be_shown(bert: Any, tokenizer: Any) -> None:
         f"{part}_{name}": 2 for part in ("encoder", "decoder") for name in ("layers", "attention_heads", "ffn_dim")
     }
     bart = transformers.BartModel(transformers.BartConfig(d_model=8, vocab_size=30522, **sizes))
-    with pytest.raises(ValueError, match="BartModel reads one and writes another"):
+    with pytest.raises(
+        ValueError, match="BartModel reads one text and writes another; give the two as text and target"
+    ):
         explore(bart, tokenizer, TEXT)
     seen = trace(bert, tokenizer("A cat sat.", return_tensors="pt"))
     layer = seen.layers[0]
-    object.__setattr__(layer, "attention", layer.attention[:, :, :2])
+    object.__setattr__(layer, "weights", layer.attention[:, :, :2])
     with pytest.raises(ValueError, match="attention of 2 queries to 6 keys"):
         side_of(seen, tokenizer, ["A cat sat."])
 

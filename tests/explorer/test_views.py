@@ -223,3 +223,27 @@ def test_rollout_of_the_token_that_is_clicked(chromium: Any, tmp_path: Path) -> 
         assert settle(page).locator(".pane canvas").screenshot() != before
         page.click(".pane canvas", position={"x": 80, "y": 60})  # a name above the map
         assert state(page)["query"] == 0
+
+
+@pytest.mark.parametrize(("kind", "token"), [("one", 0), ("causal", len(TOKENS) - 1)])
+def test_rollout_starts_at_the_token_the_model_answers_from(
+    kind: str, token: int, chromium: Any, tmp_path: Path
+) -> None:
+    """The first token of a causal model sees only itself: its rollout says nothing."""
+    with opened(chromium, tmp_path, kind, "view=rollout") as page:
+        assert page.input_value("#query") == str(token)
+        assert state(page)["query"] is None  # nothing was chosen yet, so the address stays short
+        shown = page.locator(".pane canvas").screenshot()
+        change(page, query=token)
+        assert settle(page).locator(".pane canvas").screenshot() == shown
+        change(page, query=2)
+        assert settle(page).locator(".pane canvas").screenshot() != shown
+
+
+def test_each_side_has_its_own_start_of_rollout(chromium: Any, tmp_path: Path) -> None:
+    with opened(chromium, tmp_path, "causal and not", "view=rollout") as page:
+        said = []
+        for side in range(2):
+            page.locator(".pane canvas").nth(side).hover(position={"x": 80, "y": 60})  # a name above the map
+            said.append(int(readout(settle(page))["query"]))
+        assert said == [len(TOKENS) - 1, 0]

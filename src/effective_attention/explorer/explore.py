@@ -1,8 +1,10 @@
 """Build a page to explore what attention does with a text, from Python: in a notebook, or as a file.
 
     >>> explore(model, tokenizer, "A cat sat on the mat.").save("cat.html")  # doctest: +SKIP
+    >>> explore(writer, tokenizer, "A cat sat.", target="Eine Katze sass.").save("both.html")  # doctest: +SKIP
+    >>> explore(attention=weights, value=values, tokens=patches).save("image.html")  # doctest: +SKIP
 
-The same page is written by ``python evaluate.py analysis=explorer text="..."``.
+The page of a model that reads one text is written by ``python evaluate.py analysis=explorer text="..."``, too.
 """
 
 from __future__ import annotations
@@ -14,14 +16,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformers import PreTrainedModel
+from torch import nn
 
 from effective_attention.analyses.common.analyse import longest_input
 from effective_attention.attention.decomposition import Reading
+from effective_attention.attention.model_facts import accepted_inputs, config_of, device_of
+from effective_attention.attention.stacks import has_stacks
 from effective_attention.attention.trace import Trace, trace
 from effective_attention.data.examples import is_unicode
+from effective_attention.data.padding import padded, padding_agreed
+from effective_attention.explorer.bare import bare_side
 from effective_attention.explorer.page import build_page
 from effective_attention.explorer.sides import Prediction, Side, prediction_of, side_of
+from effective_attention.explorer.written import written_sides
 from effective_attention.io import write_text
 
 log = logging.getLogger(__name__)
@@ -52,61 +59,89 @@ class Explorer:
 
 
 def explore(
-    model: PreTrainedModel,
-    tokenizer: Any,
-    text: str,
+    model: nn.Module | None = None,
+    tokenizer: Any = None,
+    text: str | None = None,
     text_pair: str | None = None,
     *,
-    beside: PreTrainedModel | str | Sequence[str] | None = None,
+    target: str | None = None,
+    beside: nn.Module | str | Sequence[str] | None = None,
     labels: Sequence[str] | None = None,
     name: str | Sequence[str] | None = None,
     neurons: bool = True,
+    attention: Any = None,
+    value: Any = None,
+    tokens: Sequence[str] | None = None,
+    key_tokens: Sequence[str] | None = None,
 ) -> Explorer:
-    """Run the model once on a text and build the page that shows its attention: standard, effective and null.
+    """Build the page that shows attention, standard, effective and null: of a model on a text, or of bare tensors.
+
+    A model is run once; neither it nor its mode is changed. Of one that reads a text and writes another the page has a
+    switch between the attention of its encoder, its decoder, and from the one to the other.
 
     Args:
-        model: Any transformers model whose attention goes through the ``AttentionInterface``; neither it nor its mode
-            is changed.
+        model: Any model whose attention can be met; see ``docs/models.md``.
         tokenizer: The model's.
         text: What to look at; cut, with a warning, where the model can take no more.
         text_pair: Its second half.
+        target: What is written, by a model that reads one text and writes another (T5, BART).
         beside: To compare: another model with the same tokenizer (a second checkpoint, say), another text, or a pair of
-            texts.
+            texts; of models that write, a text and its target.
         labels: Names of what the model predicts; None: those of its config.
         name: Name of the model, or names of the two models; None: from their configs.
         neurons: Whether queries and keys go into the file, for the neuron view.
+        attention: In place of a model: weights (layer, head, query, key), or a list of (head, query, key) for each
+            layer; of PyTorch or NumPy.
+        value: The values they are applied to, (layer, head, key, d_head), or a list likewise; None: not known, and the
+            page shows standard attention alone.
+        tokens: A name for each query.
+        key_tokens: A name for each key; None: those of the queries.
 
     Raises:
-        ValueError: A text is empty, or the model cannot be shown; says why.
+        ValueError: A text is empty, a tensor does not fit, or the model cannot be shown; says why.
     """
-    texts = _texts(text, text_pair)
-    _check(model, beside)
-    models = [model]
-    both = [texts]
-    if isinstance(beside, PreTrainedModel):
-        models.append(beside)
-        both.append(texts)
-    elif beside is not None:
-        models.append(model)
-        both.append(_texts(*([beside] if isinstance(beside, str) else beside)))
-    names = _names(models, name)
-    headings = _headings(names, same_model=not isinstance(beside, PreTrainedModel)) if beside is not None else [""]
-    sides = [
-        _side(one, tokenizer, given, labels, {"neurons": neurons, "model": called, "name": heading})
-        for one, given, called, heading in zip(models, both, names, headings, strict=True)
-    ]
+    if not (attention is value is tokens is key_tokens is None):
+        _check_bare(name, model, tokenizer, text, text_pair, target, beside, labels)
+        side = bare_side(attention, value, tokens, key_tokens, model=name if isinstance(name, str) else "")
+        return Explorer(build_page([side], title=f"Attention of {side.model}" if side.model else "Attention"))
+    if model is None or tokenizer is None:
+        raise ValueError("explore needs a model, its tokenizer and a text, or attention=... and tokens=[...]")
+    compared = _beside(model, _read_and_written(model, text, text_pair, target), beside)
+    names = _names([one for one, _ in compared], name)
+    headings = _headings(names, same_model=not isinstance(beside, nn.Module)) if beside is not None else [""]
+    sides: list[Side] = []
+    for (one, texts), called, heading in zip(compared, names, headings, strict=True):
+        sides += _sides(one, tokenizer, texts, labels, {"neurons": neurons, "model": called, "name": heading})
     return Explorer(build_page(sides, title=f"Attention of {' and '.join(dict.fromkeys(names))}"))
 
 
-def _side(
-    model: PreTrainedModel, tokenizer: Any, texts: tuple[str, ...], labels: Sequence[str] | None, facts: dict[str, Any]
-) -> Side:
+def _beside(model: nn.Module, texts: tuple[str, ...], beside: Any) -> list[tuple[nn.Module, tuple[str, ...]]]:
+    """Return the models to show, each with its texts: one, or two to compare."""
+    if beside is None:
+        return [(model, texts)]
+    if not isinstance(beside, nn.Module):
+        given = [beside] if isinstance(beside, str) else list(beside)
+        if has_stacks(model) and len(given) != 2:
+            raise ValueError(f"beside must be another model, or a text and its target, got {beside!r}")
+        others = _read_and_written(model, given[0], None, given[1]) if has_stacks(model) else _texts(*given)
+        return [(model, texts), (model, others)]
+    if has_stacks(model) != has_stacks(beside):
+        names = f"{type(model).__name__} and {type(beside).__name__}"
+        raise ValueError(f"beside: only one of {names} reads one text and writes another, so they cannot be compared")
+    return [(model, texts), (beside, texts)]
+
+
+def _sides(
+    model: nn.Module, tokenizer: Any, texts: tuple[str, ...], labels: Sequence[str] | None, facts: dict[str, Any]
+) -> list[Side]:
+    if has_stacks(model):
+        return written_sides(model, tokenizer, (texts[0], texts[1]), **facts)
     seen, segments = trace_texts(model, tokenizer, texts)
-    return side_of(seen, tokenizer, texts, segments=segments, prediction=_prediction(seen, labels), **facts)
+    return [side_of(seen, tokenizer, texts, segments=segments, prediction=_prediction(seen, labels), **facts)]
 
 
 def trace_texts(
-    model: PreTrainedModel,
+    model: nn.Module,
     tokenizer: Any,
     texts: Sequence[str],
     *,
@@ -128,11 +163,13 @@ def trace_texts(
         log.warning("the text has %d tokens and is cut at %d", encoded["input_ids"].shape[1], longest)
         encoded = tokenizer(*texts, truncation=True, max_length=longest, return_tensors="pt")
     segments = _sequence_numbers(encoded, len(texts))
-    if reading == "padded":
-        encoded = tokenizer(*texts, truncation=True, max_length=longest, padding="max_length", return_tensors="pt")
     if encoded["input_ids"].shape[1] == 0:
         raise ValueError("text has no tokens; give one with words in it")
-    return trace(model, {name: value.to(model.device) for name, value in encoded.items()}, reading=reading), segments
+    inputs = {name: value.to(device_of(model)) for name, value in accepted_inputs(model, encoded).items()}
+    with padding_agreed(model, tokenizer) as pad_id:
+        if reading == "padded" and longest is not None:
+            inputs = padded(inputs, longest, pad_id)
+        return trace(model, inputs, reading=reading), segments
 
 
 def _sequence_numbers(encoded: Any, texts: int) -> list[int] | None:
@@ -149,12 +186,27 @@ def _sequence_numbers(encoded: Any, texts: int) -> list[int] | None:
     return numbers
 
 
-def _check(*models: Any) -> None:
-    for model in models:
-        if isinstance(model, PreTrainedModel) and model.config.is_encoder_decoder:
-            raise ValueError(
-                f"explore shows attention of a text to itself: {type(model).__name__} reads one and writes another"
-            )
+def _check_bare(name: Any, *others: Any) -> None:
+    """Refuse what belongs to a model, beside bare tensors."""
+    if any(other is not None for other in others):
+        raise ValueError("explore shows a model on a text, or bare tensors; leave out the one or the other")
+    if name is not None and not isinstance(name, str):
+        raise ValueError(f"name of bare tensors must be one string, got {name!r}")
+
+
+def _read_and_written(model: nn.Module, text: Any, text_pair: Any, target: Any) -> tuple[str, ...]:
+    """Return the texts a model is shown with: a text or a pair, or what is read and what is written."""
+    name = type(model).__name__
+    if not has_stacks(model):
+        if target is not None:
+            raise ValueError(f"target is what a model writes that reads another text; leave it out for {name}")
+        return _texts(text, text_pair)
+    if target is None or text_pair is not None:
+        raise ValueError(f"{name} reads one text and writes another; give the two as text and target=...")
+    texts = _texts(text, target)
+    if not texts[1].strip():
+        raise ValueError("target is empty; give one with words in it")
+    return texts
 
 
 def _texts(text: Any, text_pair: Any = None, *more: Any) -> tuple[str, ...]:
@@ -172,18 +224,20 @@ def _prediction(seen: Trace, labels: Sequence[str] | None) -> Prediction | None:
     """Return the prediction of a model that classifies or scores whole texts; None for any other."""
     if seen.logits is None or seen.logits.ndim != 2:
         return None
-    config = seen.model.config
+    config = config_of(seen.model)
     outputs = seen.logits.shape[1]
-    named = [str(config.id2label.get(place, place)) for place in range(outputs)] if labels is None else list(labels)
+    called = {} if config is None else config.id2label or {}
+    named = [str(called.get(place, place)) for place in range(outputs)] if labels is None else list(labels)
     if len(named) != outputs and outputs > 1:
         raise ValueError(f"labels must be as many as the model's outputs, {outputs}, got {len(named)}")
-    several = config.problem_type == "multi_label_classification"
+    several = config is not None and config.problem_type == "multi_label_classification"
     return prediction_of(seen.logits[0], named, several=several)
 
 
-def _names(models: Sequence[PreTrainedModel], name: str | Sequence[str] | None) -> list[str]:
+def _names(models: Sequence[nn.Module], name: str | Sequence[str] | None) -> list[str]:
     if name is None:
-        return [Path(model.config.name_or_path).name or type(model).__name__ for model in models]
+        places = [getattr(config_of(model), "name_or_path", "") for model in models]
+        return [Path(place).name or type(model).__name__ for place, model in zip(places, models, strict=True)]
     names = [name] * len(models) if isinstance(name, str) else list(name)
     if len(names) != len(models):
         raise ValueError(f"name must be one, or one of each model, got {len(names)} for {len(models)}")

@@ -30,13 +30,15 @@ def build_page(sides: Sequence[Side], *, title: str) -> str:
     """Build the page.
 
     Args:
-        sides: One, or two to be shown side by side.
+        sides: One, or two to be shown side by side; of models with three attentions (``Side.stack``), that for each.
         title: Title of the window and of the page.
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     blocks: dict[str, str] = {}
-    decimals = decimals_for(max(side.size for side in sides))
+    decimals = decimals_for(max(side.longest for side in sides))
+    stacks = list(dict.fromkeys(side.stack for side in sides if side.stack is not None))
+    groups = [[side for side in sides if side.stack == stack] for stack in stacks] or [list(sides)]
     header = {
         "version": 1,
         "title": title,
@@ -44,8 +46,9 @@ def build_page(sides: Sequence[Side], *, title: str) -> str:
         "alphabet": ALPHABET,
         "decimals": decimals,
         "neuron_decimals": NEURON_DECIMALS,
-        "attentions": [*PARTS, "difference"],
-        "same_tokens": len(sides) == 2 and _comparable(*sides),
+        "attentions": ["standard"] if any(side.effective is None for side in sides) else [*PARTS, "difference"],
+        "stacks": stacks,
+        "same_tokens": all(len(pair) == 2 and _comparable(*pair) for pair in groups),
         "sides": [_described(side, _packed(side, decimals, blocks)) for side in sides],
     }
     script = link(TEMPLATES)
@@ -70,7 +73,8 @@ def decimals_for(size: int) -> int:
 def _comparable(one: Side, other: Side) -> bool:
     """Tell whether the difference of two sides means anything: same tokens, same layers, same heads."""
     shapes = {(len(side.standard), side.standard[0].shape) for side in (one, other)}
-    return one.tokens == other.tokens and len(shapes) == 1
+    keys = [None if side.keys is None else side.keys.tokens for side in (one, other)]
+    return one.tokens == other.tokens and keys[0] == keys[1] and len(shapes) == 1
 
 
 def _described(side: Side, blocks: dict[str, list[str | None]]) -> dict[str, Any]:
@@ -83,6 +87,8 @@ def _described(side: Side, blocks: dict[str, list[str | None]]) -> dict[str, Any
         "tokens": side.tokens,
         "special": side.special,
         "segments": side.segments,
+        "keys": None if side.keys is None else {"size": len(side.keys.tokens), **vars(side.keys)},
+        "stack": side.stack,
         "layers": len(side.standard),
         "heads": heads,
         "size": side.size,
@@ -113,7 +119,7 @@ def _packed(side: Side, decimals: int, blocks: dict[str, str]) -> dict[str, list
         )
 
     standard = [whole_numbers(part, decimals) for part in side.standard]
-    effective = [whole_numbers(part, decimals) for part in side.effective]
+    effective = standard if side.effective is None else [whole_numbers(part, decimals) for part in side.effective]
     pairs = zip(standard, effective, strict=True)
     return {
         "standard": [add(numbers) for numbers in standard],

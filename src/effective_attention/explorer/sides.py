@@ -2,7 +2,8 @@
 
 These are tokens, the prediction, and per layer the attention, its effective part, queries and keys.
 
-A side is cut out of a ``Trace``: one of its examples, without padding.
+A side is cut out of a ``Trace``: one of its examples, without padding. Of a model that reads one text and writes
+another each of its three attentions is a side; that of cross-attention has other tokens as keys than as queries.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from effective_attention.attention.stacks import Stack
 from effective_attention.attention.trace import Layer, Trace
 
 Array = NDArray[np.float64]
@@ -27,17 +29,25 @@ _TAB = "\u21e5"  # ⇥
 
 
 @dataclass(frozen=True, eq=False)
+class KeyTokens:
+    """The tokens that are looked at, and which of them are special."""
+
+    tokens: list[str]
+    special: list[bool]
+
+
+@dataclass(frozen=True, eq=False)
 class Side:
     """One model on one text.
 
     Attributes:
         texts: The text, or the two of a pair.
-        tokens: Readable names of the tokens.
+        tokens: Readable names of the tokens; where ``keys`` has others, of the queries.
         special: Which of them the tokenizer added or knows as special.
         segments: Which of ``texts`` each belongs to, from 0.
         standard: Standard attention per layer, (head, query, key).
-        effective: Effective attention per layer, (head, query, key).
-        ranks: The rank of each head's values, per layer.
+        effective: Effective attention per layer, (head, query, key); None: not known, as the values are not.
+        ranks: The rank of each head's values, per layer; None: likewise.
         scaling: Per layer, the factor of query times key; None: not known.
         query: The queries per layer, (head, query, d_key); None: left out.
         key: The keys per layer, (head, key, d_key); None: left out.
@@ -46,6 +56,8 @@ class Side:
         model: Name of the model.
         checkpoint: Where its weights come from; None: not from a checkpoint.
         name: What to call the side; empty where there is only one.
+        keys: The tokens that are looked at, where they are others than ``tokens``.
+        stack: Which attention of the model, where it has three; see ``attention.stacks``.
     """
 
     texts: tuple[str, ...]
@@ -53,8 +65,8 @@ class Side:
     special: list[bool]
     segments: list[int]
     standard: list[Array]
-    effective: list[Array]
-    ranks: list[list[int]]
+    effective: list[Array] | None
+    ranks: list[list[int]] | None
     scaling: list[float] | None
     query: list[Array] | None
     key: list[Array] | None
@@ -62,15 +74,22 @@ class Side:
     model: str = ""
     checkpoint: str | None = None
     name: str = ""
+    keys: KeyTokens | None = None
+    stack: Stack | None = None
 
     @property
     def size(self) -> int:
         return len(self.tokens)
 
     @property
+    def longest(self) -> int:
+        """Return how many tokens the longer text has."""
+        return self.size if self.keys is None else max(self.size, len(self.keys.tokens))
+
+    @property
     def causal(self) -> bool:
         """Tell whether no token looks at a later one."""
-        return self.size > 1 and not any(np.triu(weights, 1).any() for weights in self.standard)
+        return self.size > 1 and self.keys is None and not any(np.triu(weights, 1).any() for weights in self.standard)
 
 
 def side_of(
@@ -95,43 +114,51 @@ def side_of(
         facts: ``prediction``, ``model``, ``checkpoint`` and ``name`` of the side.
 
     Raises:
-        ValueError: The model's layers are not of one shape, or do not go from a text to itself.
+        ValueError: The model's layers are not of one shape, or there is nobody to name their keys.
     """
-    _check(trace.layers)
-    places = trace.mask[row].nonzero()[:, 0]
-    ids = trace.inputs["input_ids"][row, places].tolist()
-    special = set(tokenizer.all_special_ids)
+    _check(trace)
+    places, keys = (one.mask[row].nonzero()[:, 0] for one in (trace, trace.keys))
+    named = _named(trace, row, places, tokenizer)
     scaling = [layer.scaling for layer in trace.layers]
     return Side(
         texts=tuple(texts),
-        tokens=readable(ids, tokenizer),
-        special=[token in special for token in ids],
-        segments=_segments(trace, row, places, tokenizer) if segments is None else list(segments),
-        standard=[_square(layer.attention[row], places) for layer in trace.layers],
-        effective=[_square(layer.part("effective")[row], places) for layer in trace.layers],
-        ranks=[layer.exact.rank[row].tolist() for layer in trace.layers],
+        tokens=named.tokens,
+        special=named.special,
+        segments=list(segments or _segments(trace, row, places, tokenizer, len(texts))),
+        standard=[_cut(layer.attention[row], places, keys) for layer in trace.layers],
+        effective=[_cut(layer.part("effective")[row], places, keys) for layer in trace.layers],
+        ranks=[layer.rank[row].tolist() for layer in trace.layers],
         scaling=None if None in scaling else [float(factor) for factor in scaling if factor is not None],
         query=_neurons(trace.layers, "query", row, places) if neurons else None,
-        key=_neurons(trace.layers, "key", row, places) if neurons else None,
+        key=_neurons(trace.layers, "key", row, keys) if neurons else None,
+        keys=None if trace.source is None else _named(trace.source, row, keys, tokenizer),
         **facts,
     )
 
 
-def _check(layers: Sequence[Layer]) -> None:
+def _named(trace: Trace, row: int, places: Tensor, tokenizer: Any) -> KeyTokens:
+    """Name an example's tokens, and tell which of them are special."""
+    ids = trace.inputs["input_ids"][row, places].tolist()
+    special = set(tokenizer.all_special_ids)
+    return KeyTokens(readable(ids, tokenizer), [token in special for token in ids])
+
+
+def _check(trace: Trace) -> None:
+    layers = trace.layers
     for layer in layers:
-        queries, keys = layer.attention.shape[-2:]
-        if queries != keys:
+        queries, keys = layer.shape[-2:]
+        if queries != keys and trace.source is None:
             raise ValueError(
                 f"the explorer shows attention of a text to itself, and this model has attention of {queries} queries "
                 f"to {keys} keys; choose an encoder or a decoder alone"
             )
-    shapes = {(layer.attention.shape[1:], None if layer.query is None else layer.query.shape[1:]) for layer in layers}
+    shapes = {(layer.shape[1:], None if layer.query is None else layer.query.shape[1:]) for layer in layers}
     if len(shapes) > 1:
         raise ValueError(f"the explorer needs layers of one shape, and this model's differ: {sorted(map(str, shapes))}")
 
 
-def _square(weights: Tensor, places: Tensor) -> Array:
-    return weights[:, places][:, :, places].double().cpu().numpy()  # (head, query, key)
+def _cut(weights: Tensor, queries: Tensor, keys: Tensor) -> Array:
+    return weights[:, queries][:, :, keys].double().cpu().numpy()  # (head, query, key)
 
 
 def _neurons(layers: Sequence[Layer], name: str, row: int, places: Tensor) -> list[Array] | None:
@@ -141,10 +168,10 @@ def _neurons(layers: Sequence[Layer], name: str, row: int, places: Tensor) -> li
     return [part[row][:, places].double().cpu().numpy() for part in found]  # (head, query or key, d_key)
 
 
-def _segments(trace: Trace, row: int, places: Tensor, tokenizer: Any) -> list[int]:
+def _segments(trace: Trace, row: int, places: Tensor, tokenizer: Any, texts: int) -> list[int]:
     types = trace.inputs.get("token_type_ids")
     if types is not None:
-        return types[row, places].tolist()
+        return types[row, places].clamp_max(max(texts - 1, 0)).tolist()  # XLNet's [CLS], the last, is of a third kind
     separators = trace.inputs["input_ids"][row, places] == (
         -1 if tokenizer.sep_token_id is None else tokenizer.sep_token_id
     )

@@ -11,17 +11,18 @@ type Prediction =
   | { kind: "score"; score: number }
   | { kind: "class"; probabilities: [string, number][] };
 
-interface Side {
+interface Tokens { tokens: string[]; special: boolean[]; size: number }
+
+interface Side extends Tokens {
   name: string;
   model: string;
   checkpoint: string;
   texts: string[];
-  tokens: string[];
-  special: boolean[];
   segments: number[];
+  keys: Tokens | null; // null: those that look
+  stack: string | null; // which attention of the model, where it has three
   layers: number;
   heads: number;
-  size: number;
   d_key: number;
   scaling: (number | null)[] | null;
   causal: boolean;
@@ -40,6 +41,7 @@ interface Header {
   decimals: number;
   neuron_decimals: number;
   attentions: Attention[];
+  stacks: string[]; // encoder, decoder, cross; or none
   same_tokens: boolean;
   sides: Side[];
 }
@@ -47,6 +49,7 @@ interface Header {
 // --- what is shown ---
 
 interface State {
+  stack: string | null;
   view: View;
   part: Attention;
   compare: boolean;
@@ -150,6 +153,8 @@ interface Bundle { head: number; shade: number; negative: boolean; pairs: number
 interface HeadWeight { head: number; from: number; to: number; value: number }
 interface Legend { signed: boolean; limit: number; note: string }
 
+interface Axis { places: number[]; names: string[] } // the tokens that are shown along one edge
+
 interface NeuronFacts { scores: number[]; vectorLimit: number; productLimit: number }
 interface NeuronColumns {
   key: number | null;
@@ -162,8 +167,8 @@ interface NeuronColumns {
 }
 interface NeuronTable {
   pane: number;
-  places: number[];
-  names: string[];
+  queries: Axis;
+  keys: Axis;
   query: number;
   key: number;
   label: number; // a name's width
@@ -180,7 +185,7 @@ interface NeuronTable {
 interface Focus {
   pane: number;
   side: Side;
-  tokenName: (place: number) => string;
+  tokenName: (which: "query" | "key", place: number) => string;
   part: string;
   target: Pointed;
   suffix: string;

@@ -11,7 +11,7 @@ import { byId } from "./core/elements.js";
 import { weightText } from "./core/header.js";
 import { weightAt } from "./core/matrices.js";
 import { drawWith, redraw, settled } from "./core/redraw.js";
-import { readAddress, restoreState, setState, state } from "./core/state.js";
+import { onStateChange, readAddress, restoreState, setState, state } from "./core/state.js";
 import { drawPage } from "./views/drawing.js";
 import { panes } from "./views/panes.js";
 
@@ -24,6 +24,7 @@ listenToKeys();
 buildExportMenu();
 buildLink();
 
+onStateChange(fillCards);
 addEventListener("hashchange", restoreState);
 addEventListener("resize", redraw);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {

@@ -1,9 +1,10 @@
 // Above the picture: for each side its texts, its model, and what the model answered.
 import { byId, make } from "../core/elements.js";
-import { sideName, sides } from "../core/header.js";
+import { header, sideName, sides } from "../core/header.js";
 import { largest, withMinus } from "../core/numbers.js";
 
 const MOST_ANSWERS = 4;
+const STANDARD_ONLY = "standard attention only: its values were not given";
 
 /** @type {() => void} */
 export function fillCards() {
@@ -15,8 +16,10 @@ export function fillCards() {
 /** @type {(side: Side, index: number) => HTMLElement} */
 function cardOf(side, index) {
   const ownName = sideName(index);
-  const sizes = [`${side.size} tokens`, `${side.layers} layers × ${side.heads} heads`];
-  const facts = [side.model, side.checkpoint, ...sizes].filter(Boolean).join(" · ");
+  const tokens = side.keys === null ? `${side.size} tokens` : `from ${side.size} tokens to ${side.keys.size}`;
+  const sizes = [tokens, `${side.layers} layers × ${side.heads} heads`];
+  const lacking = header.attentions.includes("effective") ? "" : STANDARD_ONLY;
+  const facts = [side.model, side.checkpoint, ...sizes, lacking].filter(Boolean).join(" · ");
   const title = ownName ? [make("b", { textContent: ownName })] : [];
   const about = make("p", { className: "facts" }, ...title, make("span", { textContent: facts }));
   const words = make("div", { className: "words" }, about, ...side.texts.map(textOf));
@@ -25,7 +28,8 @@ function cardOf(side, index) {
 
 /** @type {(text: string, index: number, all: string[]) => HTMLElement} */
 function textOf(text, index, all) {
-  const mark = all.length > 1 ? [make("span", { className: "mark", textContent: String(index + 1) })] : [];
+  const marks = header.stacks.length > 0 ? ["read", "written"] : ["1", "2"];
+  const mark = all.length > 1 ? [make("span", { className: "mark", textContent: marks[index] })] : [];
   return make("p", { className: "text", title: text }, ...mark, make("span", { textContent: text }));
 }
 

@@ -1,6 +1,6 @@
 // Numbers to take away: RFC 4180, tokens always in quotes. The numbers are as stored: no threshold.
 import { layerLoaded } from "../core/blocks.js";
-import { sideName, sides, weightText } from "../core/header.js";
+import { sideName, sides, tokensOf, weightText } from "../core/header.js";
 import { weightAt } from "../core/matrices.js";
 import { upTo } from "../core/numbers.js";
 import { activeHeads, hasHead, paneNumbers, shownTokens, sideOf, sidesOf } from "../core/selection.js";
@@ -29,9 +29,10 @@ function savedHead() {
 
 /** @type {(pane: number) => string} */
 function csvOf(pane) {
-  const places = shownTokens(pane);
-  const first = ["", ...places.map((place) => sideOf(pane).tokens[place])].map(quoted).join(",");
-  const lines = state.view === "rollout" ? rolloutLines(pane, places) : matrixLines(pane, places);
+  const keys = shownTokens(pane, "key");
+  const { tokens } = tokensOf(sideOf(pane), "key");
+  const first = ["", ...keys.map((place) => tokens[place])].map(quoted).join(",");
+  const lines = state.view === "rollout" ? rolloutLines(pane, keys) : matrixLines(pane, keys);
   return [first, ...lines, ""].join("\r\n");
 }
 
@@ -42,11 +43,11 @@ function rolloutLines(pane, places) {
   return upTo(layers).map((layer) => lineOf(`layer ${layer}`, places.map((place) => numbers[layer * size + place])));
 }
 
-/** @type {(pane: number, places: number[]) => string[]} */
-function matrixLines(pane, places) {
+/** @type {(pane: number, keys: number[]) => string[]} */
+function matrixLines(pane, keys) {
   const { part, layer } = state;
-  return places.map((query) => {
-    const weights = places.map((key) => weightAt(pane, part, layer, savedHead(), query, key));
+  return shownTokens(pane, "query").map((query) => {
+    const weights = keys.map((key) => weightAt(pane, part, layer, savedHead(), query, key));
     return lineOf(sideOf(pane).tokens[query], weights);
   });
 }

@@ -32,5 +32,7 @@ export function viewWords() {
 export function fileName(where, extension, side = "") {
   const safe = side.replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "");
   const compared = isComparing() ? ["second-minus-first"] : [];
-  return `${["attention", state.part, ...compared, ...where, ...(safe ? [safe] : [])].join("-")}.${extension}`;
+  const stack = state.stack === null ? [] : [state.stack];
+  const words = ["attention", state.part, ...stack, ...compared, ...where, ...(safe ? [safe] : [])];
+  return `${words.join("-")}.${extension}`;
 }

@@ -12,7 +12,7 @@ export function showChips() {
   const root = byId("chips");
   root.hidden = state.view !== "heads";
   if (root.hidden) return;
-  if (root.childElementCount === 0) buildChips(root);
+  if (every("[data-head]", root).length !== headCount()) buildChips(root);
   const active = new Set(activeHeads());
   for (const chip of every("[data-head]", root)) {
     const head = Number(chip.dataset.head);
@@ -29,7 +29,7 @@ function buildChips(root) {
   const all = make("button", { type: "button", className: "all", textContent: "all", title: "all heads (a)" });
   all.addEventListener("click", () => setState({ heads: state.heads === null ? [] : null }));
   const heading = make("span", { className: "name", textContent: "Heads" });
-  root.append(heading, all, ...upTo(headCount()).map(buildChip));
+  root.replaceChildren(heading, all, ...upTo(headCount()).map(buildChip));
 }
 
 /**

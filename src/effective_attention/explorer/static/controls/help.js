@@ -9,6 +9,7 @@ const KEYS = [
   ["s e n d", "standard, effective, null, difference"],
   ["c", "second − first, with two sides of the same tokens"],
   ["a", "all heads"],
+  ...(header.stacks.length > 0 ? [["x", "encoder, decoder, cross: the next one"]] : []),
   ["t", "special tokens in or out"],
   ["[ ]", "threshold down, up"],
   ["+ −", "zoom"],
@@ -21,7 +22,8 @@ const ABOUT_EFFECTIVE =
   "Attention A acts on the output through A·V only. " +
   "Effective attention is A without what the values V cancel; it can be negative.";
 const ABOUT_ROLLOUT =
-  "Attention of all layers multiplied down to the input tokens, heads averaged, with the residual connection.";
+  "Attention of all layers multiplied down to the input tokens, heads averaged, with the residual connection. " +
+  "It starts at the token a model answers from: the first, or the last where no token sees a later one.";
 const ABOUT_NUMBERS =
   "Values are shown as stored in this file, rounded once. " +
   "Everything is in the file: nothing is loaded from anywhere.";

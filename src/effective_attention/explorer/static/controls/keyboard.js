@@ -1,5 +1,5 @@
 // The keyboard.
-import { VIEWS } from "../core/header.js";
+import { header, VIEWS } from "../core/header.js";
 import { pointAt } from "../core/pointer.js";
 import { canCompare } from "../core/selection.js";
 import { setState, state } from "../core/state.js";
@@ -16,6 +16,7 @@ const ACTIONS = {
   d: () => setState({ part: "difference" }),
   c: () => setState({ compare: canCompare() && !state.compare }),
   a: () => setState({ heads: null }),
+  x: () => setState({ stack: header.stacks[(header.stacks.indexOf(state.stack ?? "") + 1) % header.stacks.length] }),
   t: () => setState({ special: !state.special }),
   l: copyLink,
   "[": () => stepThreshold(-1),

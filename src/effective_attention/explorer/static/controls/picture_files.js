@@ -21,7 +21,7 @@ const BOTTOM = 56; // below them, for the legend
 
 /** @type {() => string} */
 function pictureTitle() {
-  const { view, part, layer, head } = state;
+  const { view, part, layer, head, stack } = state;
   const heads = state.heads === null ? "all heads" : `heads ${state.heads.join(" ")}`;
   const one = `layer ${layer}, head ${head}`;
   const where = {
@@ -29,7 +29,7 @@ function pictureTitle() {
   };
   const models = [...new Set(sides.map((side) => side.model))].join(" and ");
   const who = isComparing() ? `${sideName(1)} ${MINUS} ${sideName(0)}` : models;
-  return `${part} attention · ${where[view]} · ${who}`;
+  return [`${part} attention`, stack, where[view], who].filter(Boolean).join(" · ");
 }
 
 /**

@@ -1,9 +1,10 @@
 // The toolbar: what it says follows the state, and what is done to it changes the state.
 import { byId, every, make } from "../core/elements.js";
-import { headCount, header, layerCount, sideName, sides, tokenLabel, VIEWS } from "../core/header.js";
+import { headCount, header, layerCount, sideName, sides, tokenLabel, tokensOf, VIEWS } from "../core/header.js";
 import { MINUS, upTo } from "../core/numbers.js";
 import { canCompare, shownTokens } from "../core/selection.js";
 import { onStateChange, setState, state, THRESHOLDS } from "../core/state.js";
+import { answerToken } from "../core/token_rollout.js";
 import { showChips } from "./head_chips.js";
 import { nearestThreshold, nextTheme, stepHead, stepLayer, stepZoom, takeHead } from "./steps.js";
 
@@ -19,15 +20,20 @@ const PART_TITLES = {
   difference: "effective minus standard, that is minus the null part (d)",
 };
 /** @type {Record<string, string>} */
+const STACK_TITLES = {
+  encoder: "the text that is read, to itself (x: the next)", decoder: "the text that is written, to itself (x)",
+  cross: "from the text that is written to the one that is read (x)",
+};
+/** @type {Record<string, string>} */
 const THEME_LABELS = { auto: "◐ auto", light: "○ light", dark: "● dark" };
 
 /** @type {() => void} */
 export function buildToolbar() {
+  byId("stacks").hidden = header.stacks.length === 0;
+  byId("stacks").append(...header.stacks.map((stack) => choiceOf("stack", stack, STACK_TITLES[stack])));
   byId("views").append(...VIEWS.map((view, index) => choiceOf("view", view, `${VIEW_TITLES[view]} (${index + 1})`)));
   byId("parts").append(...header.attentions.map((part) => choiceOf("part", part, PART_TITLES[part])));
   if (canCompare()) byId("parts").append(compareButton());
-  fillNumbers("layer", layerCount());
-  fillNumbers("head", headCount());
   byId("threshold").max = THRESHOLDS.length - 1;
   listenToFields();
   listenToButtons();
@@ -51,9 +57,14 @@ function compareButton() {
   return button;
 }
 
-/** @type {(id: string, count: number) => void} */
+/**
+ * Of a model's three attentions each may have its own number of layers and heads.
+ *
+ * @type {(id: string, count: number) => void}
+ */
 function fillNumbers(id, count) {
-  byId(id).append(...upTo(count).map((number) => optionOf(String(number), String(number))));
+  if (byId(id).childElementCount === count) return;
+  byId(id).replaceChildren(...upTo(count).map((number) => optionOf(String(number), String(number))));
 }
 
 /** @type {(value: string, text: string) => HTMLElement} */
@@ -91,6 +102,8 @@ function showToolbar() {
   showTheme();
   showChoices();
   showThreshold();
+  fillNumbers("layer", layerCount());
+  fillNumbers("head", headCount());
   byId("layer").value = state.layer;
   byId("head").value = state.head;
   byId("special").checked = state.special;
@@ -111,6 +124,9 @@ function showTheme() {
 function showChoices() {
   for (const button of every("[data-view]")) {
     button.setAttribute("aria-pressed", String(button.dataset.view === state.view));
+  }
+  for (const button of every("[data-stack]")) {
+    button.setAttribute("aria-pressed", String(button.dataset.stack === state.stack));
   }
   for (const button of every("[data-part]")) {
     button.setAttribute("aria-pressed", String(button.dataset.part === state.part));
@@ -144,10 +160,10 @@ function showFields() {
 
 /** @type {() => void} */
 function showTokens() {
-  const places = shownTokens(0);
-  const first = String(state.view === "rollout" ? 0 : places[0]);
-  if (!byId("query-field").hidden) showTokenList("query", places, first, []);
-  if (!byId("key-field").hidden) showTokenList("key", places, "", [optionOf("", "strongest")]);
+  const queries = shownTokens(0, "query");
+  const first = String(state.view === "rollout" ? answerToken(0) : queries[0]);
+  if (!byId("query-field").hidden) showTokenList("query", queries, first, []);
+  if (!byId("key-field").hidden) showTokenList("key", shownTokens(0, "key"), "", [optionOf("", "strongest")]);
 }
 
 /**
@@ -157,12 +173,13 @@ function showTokens() {
  */
 function showTokenList(id, places, none, before) {
   const list = byId(id);
-  if (list.dataset.places !== places.join()) {
-    list.dataset.places = places.join();
-    const { tokens } = sides[0];
+  const { tokens, size } = tokensOf(sides[0], id);
+  const listed = `${state.stack} ${places.join()}`;
+  if (list.dataset.places !== listed) {
+    list.dataset.places = listed;
     const options = places.map((place) => optionOf(String(place), `${place}  ${tokenLabel(tokens[place])}`));
     list.replaceChildren(...before, ...options);
   }
   const chosen = state[id];
-  list.value = chosen === null ? none : String(Math.min(chosen, sides[0].size - 1));
+  list.value = chosen === null ? none : String(Math.min(chosen, size - 1));
 }

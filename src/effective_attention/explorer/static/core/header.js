@@ -4,7 +4,28 @@ import { decimalText, largest } from "./numbers.js";
 
 /** @type {Header} */
 export const header = JSON.parse(byId("header").textContent);
-export const sides = header.sides;
+
+/**
+ * The sides that are shown: one, or two side by side. Of models with three attentions, those of the chosen one.
+ *
+ * @type {Side[]}
+ */
+export const sides = [];
+
+/** @type {(stack: string | null) => void} */
+export function takeStack(stack) {
+  sides.splice(0, sides.length, ...header.sides.filter((side) => side.stack === stack));
+}
+takeStack(header.stacks[0] ?? null);
+
+/**
+ * The tokens that look, or those that are looked at; mostly the same.
+ *
+ * @type {(side: Side, which: "query" | "key") => Tokens}
+ */
+export function tokensOf(side, which) {
+  return which === "key" ? side.keys ?? side : side;
+}
 
 /** @type {View[]} */
 export const VIEWS = ["heads", "model", "heatmap", "neuron", "rollout"];

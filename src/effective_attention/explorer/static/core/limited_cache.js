@@ -1,6 +1,21 @@
 // A memory of things that are costly to make: beyond a total size, the ones unused for longest are forgotten.
 const SMALL_ENTRY = 64; // bytes, of what does not say its size
 
+/** @type {LimitedCache<any>[]} */
+const made = [];
+
+/**
+ * Once other sides are shown, nothing that was made of the ones before holds any more.
+ *
+ * @type {() => void}
+ */
+export function forgetAll() {
+  for (const cache of made) {
+    cache.entries.clear();
+    cache.total = 0;
+  }
+}
+
 /** @template Value */
 export class LimitedCache {
   /** @param {number} limit in bytes */
@@ -9,6 +24,7 @@ export class LimitedCache {
     this.total = 0;
     /** @type {Map<string, { value: Value, size: number }>} */
     this.entries = new Map();
+    made.push(this);
   }
 
   /** @type {(key: string) => boolean} */

@@ -1,6 +1,6 @@
-// One head's matrix: size × size whole numbers. Null = standard − effective, difference = effective − standard, exact.
+// One head's matrix, queries × keys: whole numbers. Null = standard − effective, difference = effective − standard.
 import { blockIds, layerReady, loadedBlock } from "./blocks.js";
-import { sides } from "./header.js";
+import { sides, tokensOf } from "./header.js";
 import { LimitedCache } from "./limited_cache.js";
 import { hasHead, paneNumbers, shownTokens, sideOf, sidesOf } from "./selection.js";
 import { state } from "./state.js";
@@ -35,7 +35,7 @@ export function matrixOf(pane, part, layer, head) {
 
 /** @type {(side: number, part: Attention, layer: number, head: number) => Whole} */
 function storedMatrix(side, part, layer, head) {
-  const cells = sides[side].size ** 2;
+  const cells = sides[side].size * tokensOf(sides[side], "key").size;
   return loadedBlock(blockIds(side, part, layer)[0]).subarray(head * cells, (head + 1) * cells);
 }
 
@@ -46,9 +46,18 @@ function minus(first, second) {
   return result;
 }
 
+/**
+ * How many numbers a row of a matrix has.
+ *
+ * @type {(pane: number) => number}
+ */
+export function keyCount(pane) {
+  return tokensOf(sideOf(pane), "key").size;
+}
+
 /** @type {(pane: number, part: Attention, layer: number, head: number, query: number, key: number) => number} */
 export function weightAt(pane, part, layer, head, query, key) {
-  return matrixOf(pane, part, layer, head)[query * sideOf(pane).size + key];
+  return matrixOf(pane, part, layer, head)[query * keyCount(pane) + key];
 }
 
 /**
@@ -59,11 +68,11 @@ export function weightAt(pane, part, layer, head, query, key) {
 export function shownMatrix(pane, part, layer, head) {
   return shownMatrices.get(`${pane} ${part} ${layer} ${head} ${state.special}`, () => {
     const numbers = matrixOf(pane, part, layer, head);
-    const { size } = sideOf(pane);
-    const places = shownTokens(pane);
-    const cut = new Int32Array(places.length ** 2);
-    places.forEach((query, i) => places.forEach((key, j) => {
-      cut[i * places.length + j] = numbers[query * size + key];
+    const size = keyCount(pane);
+    const [queries, keys] = [shownTokens(pane, "query"), shownTokens(pane, "key")];
+    const cut = new Int32Array(queries.length * keys.length);
+    queries.forEach((query, i) => keys.forEach((key, j) => {
+      cut[i * keys.length + j] = numbers[query * size + key];
     }));
     return cut;
   });
@@ -73,11 +82,11 @@ export function shownMatrix(pane, part, layer, head) {
 function largestWeight(pane, part, layer, head) {
   return largestWeights.get(`${pane} ${part} ${layer} ${head} ${state.special}`, () => {
     const numbers = matrixOf(pane, part, layer, head);
-    const { size } = sideOf(pane);
-    const places = shownTokens(pane);
+    const size = keyCount(pane);
+    const keys = shownTokens(pane, "key");
     let most = 0;
-    for (const query of places) {
-      for (const key of places) {
+    for (const query of shownTokens(pane, "query")) {
+      for (const key of keys) {
         const value = Math.abs(numbers[query * size + key]);
         if (value > most) most = value;
       }

@@ -1,5 +1,5 @@
 // What of the sides is chosen. A pane has a number: a side's, or -1 for second − first.
-import { headCount, header, sides, unit } from "./header.js";
+import { headCount, header, sides, tokenLabel, tokensOf, unit } from "./header.js";
 import { upTo } from "./numbers.js";
 import { state } from "./state.js";
 
@@ -57,19 +57,30 @@ export function activeHeads() {
  */
 export function chosenToken(which, pane) {
   const token = state[which];
-  return token === null ? null : Math.min(token, sideOf(pane).size - 1);
+  return token === null ? null : Math.min(token, tokensOf(sideOf(pane), which).size - 1);
 }
 
 /**
  * Places of the tokens that are shown; all of them rather than none.
  *
- * @type {(pane: number) => number[]}
+ * @type {(pane: number, which: "query" | "key") => number[]}
  */
-export function shownTokens(pane) {
-  const side = sideOf(pane);
-  const all = upTo(side.size);
-  const words = state.special ? all : all.filter((place) => !side.special[place]);
+export function shownTokens(pane, which) {
+  const { size, special } = tokensOf(sideOf(pane), which);
+  const all = upTo(size);
+  const words = state.special ? all : all.filter((place) => !special[place]);
   return words.length > 0 ? words : all;
+}
+
+/**
+ * The tokens that are shown along one edge of a matrix, and their names.
+ *
+ * @type {(pane: number, which: "query" | "key") => Axis}
+ */
+export function axisOf(pane, which) {
+  const { tokens } = tokensOf(sideOf(pane), which);
+  const places = shownTokens(pane, which);
+  return { places, names: places.map((place) => tokenLabel(tokens[place])) };
 }
 
 /**

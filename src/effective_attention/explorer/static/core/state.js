@@ -1,5 +1,6 @@
 // What is shown, as one flat object; the address holds what differs from the start, so that a link restores it.
-import { header, headCount, layerCount, sides, VIEWS } from "./header.js";
+import { header, headCount, layerCount, sides, takeStack, tokensOf, VIEWS } from "./header.js";
+import { forgetAll } from "./limited_cache.js";
 import { largest } from "./numbers.js";
 import { redraw } from "./redraw.js";
 
@@ -11,6 +12,7 @@ export const THEME_NAMES = ["auto", "light", "dark"];
 
 /** @type {State} */
 const START = {
+  stack: header.stacks[0] ?? null,
   view: "heads", part: "standard", compare: false, layer: 0, head: 0, heads: null, query: null, key: null,
   threshold: 0, special: true, root: true, zoom: 1, theme: "auto",
 };
@@ -27,13 +29,15 @@ const listeners = [];
  * @type {Record<string, (given: any) => any>}
  */
 const READ = {
+  stack: (text) => (header.stacks.includes(text) ? text : undefined),
   view: (text) => (VIEWS.includes(text) ? text : undefined),
   part: (text) => (header.attentions.includes(text) ? text : undefined),
   theme: (text) => (THEME_NAMES.includes(text) ? text : undefined),
   compare: readFlag, special: readFlag, root: readFlag,
   layer: (text) => readPlace(text, layerCount()),
   head: (text) => readPlace(text, headCount()),
-  query: readToken, key: readToken,
+  query: (text) => readToken(text, "query"),
+  key: (text) => readToken(text, "key"),
   threshold: (text) => (Number(text) >= 0 && Number(text) <= 10 ? Number(text) : undefined),
   zoom: (text) => (ZOOMS.includes(Number(text)) ? Number(text) : undefined),
   heads: readHeads,
@@ -51,9 +55,10 @@ function readPlace(given, count) {
   return given !== "" && Number.isInteger(number) && number >= 0 ? Math.min(number, count - 1) : undefined;
 }
 
-/** @type {(given: string | number | null) => number | null | undefined} */
-function readToken(given) {
-  return given === null || given === "" ? null : readPlace(given, largest(sides.map((side) => side.size)));
+/** @type {(given: string | number | null, which: "query" | "key") => number | null | undefined} */
+function readToken(given, which) {
+  if (given === null || given === "") return null;
+  return readPlace(given, largest(sides.map((side) => tokensOf(side, which).size)));
 }
 
 /** @type {(given: string | number[] | null) => number[] | null} */
@@ -82,12 +87,28 @@ export function onStateChange(listener) {
  */
 export function setState(changes) {
   const known = /** @type {Record<string, any>} */ (state);
+  const moved = changeStack(readField("stack", changes.stack) ?? state.stack);
   const read = Object.entries(changes).map(([field, wanted]) => [field, readField(field, wanted)]);
   const changed = read.filter(([field, value]) => value !== undefined && String(value) !== String(known[field]));
-  if (changed.length === 0) return;
+  if (changed.length === 0 && !moved) return;
   Object.assign(state, Object.fromEntries(changed));
   rememberState();
   announce();
+}
+
+/**
+ * Show another attention of the model, which may have fewer layers and heads, and has other tokens.
+ *
+ * @type {(stack: string | null) => boolean}
+ */
+function changeStack(stack) {
+  if (stack === state.stack) return false;
+  takeStack(stack);
+  forgetAll();
+  const layer = Math.min(state.layer, layerCount() - 1);
+  const head = Math.min(state.head, headCount() - 1);
+  Object.assign(state, { stack, layer, head, heads: null, query: null, key: null });
+  return true;
 }
 
 /** @type {() => void} */
@@ -123,7 +144,9 @@ function rememberState() {
 
 /** @type {() => void} */
 export function readAddress() {
-  const given = [...new URLSearchParams(location.hash.replace(/^#/, ""))];
+  const address = new URLSearchParams(location.hash.replace(/^#/, ""));
+  changeStack(readField("stack", address.get("stack")) ?? START.stack);
+  const given = [...address];
   const read = given.map(([field, text]) => [field, readField(field, text)]).filter(([, value]) => value !== undefined);
   Object.assign(state, START, Object.fromEntries(read));
 }

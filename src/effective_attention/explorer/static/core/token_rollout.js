@@ -5,7 +5,8 @@ import { blockIds, layerReady, loadedBlock } from "./blocks.js";
 import { sides, unit } from "./header.js";
 import { LimitedCache } from "./limited_cache.js";
 import { upTo } from "./numbers.js";
-import { chosenToken, sidesOf } from "./selection.js";
+import { chosenToken, sideOf, sidesOf } from "./selection.js";
+import { state } from "./state.js";
 
 /** @type {LimitedCache<Float64Array>} */
 const graphs = new LimitedCache(200e6);
@@ -14,7 +15,26 @@ const rollouts = new LimitedCache(32e6);
 
 /** @type {(pane: number) => number} */
 export function rolloutToken(pane) {
-  return chosenToken("query", pane) ?? 0;
+  return chosenToken("query", pane) ?? answerToken(pane);
+}
+
+/**
+ * The token that a model answers from: the first, or, where no token sees a later one, the last.
+ *
+ * @type {(pane: number) => number}
+ */
+export function answerToken(pane) {
+  const { causal, size } = sideOf(pane);
+  return causal ? size - 1 : 0;
+}
+
+/**
+ * Whether tokens look at their own text alone: what a decoder reads from another text, rollout would leave out.
+ *
+ * @type {() => boolean}
+ */
+export function rolloutIsMeant() {
+  return state.stack !== "decoder" && sides.every((side) => side.keys === null);
 }
 
 /** @type {(pane: number) => boolean} */

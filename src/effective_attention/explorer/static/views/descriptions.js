@@ -1,6 +1,6 @@
 // What is pointed at, or held, in words and exact numbers: a description per view.
 import { headColour } from "../core/colours.js";
-import { sideName, tokenLabel, weightText } from "../core/header.js";
+import { sideName, tokenLabel, tokensOf, weightText } from "../core/header.js";
 import { weightAt } from "../core/matrices.js";
 import { largestFew, MINUS, withMinus } from "../core/numbers.js";
 import { pointer } from "../core/pointer.js";
@@ -33,8 +33,11 @@ export function describeFocus() {
   const side = sideOf(pane);
   const part = `${state.part}${pane < 0 ? ` ${sideName(1)} ${MINUS} ${sideName(0)}` : ""}`;
   const suffix = pane >= 0 && sideName(pane) ? `  (${sideName(pane)})` : "";
-  /** @type {(place: number) => string} */
-  const tokenName = (place) => tokenLabel(side.tokens[Math.min(place, side.size - 1)]);
+  /** @type {Focus["tokenName"]} */
+  const tokenName = (which, place) => {
+    const { tokens, size } = tokensOf(side, which);
+    return tokenLabel(tokens[Math.min(place, size - 1)]);
+  };
   return DESCRIBE[state.view]({ pane, side, tokenName, part, target, suffix });
 }
 
@@ -52,7 +55,7 @@ function describeCell({ pane, tokenName, part, target, suffix }) {
   const { query, key } = target;
   if (query === null || key === null) return describeToken(tokenName, query, key);
   const value = weightText(weightAt(pane, state.part, layer, head, query, key));
-  const title = `${tokenName(query)} → ${tokenName(key)}`;
+  const title = `${tokenName("query", query)} → ${tokenName("key", key)}`;
   const text = `${title}  layer ${layer} head ${head}  ${part} ${withMinus(value)}${suffix}`;
   return { title, text, value, query, key, layer, head, rows: [{ label: part, number: withMinus(value) }] };
 }
@@ -61,7 +64,7 @@ function describeCell({ pane, tokenName, part, target, suffix }) {
 function describeToken(tokenName, query, key) {
   const token = query ?? key;
   if (token === null) return null;
-  const title = query === null ? `to ${tokenName(token)}` : `from ${tokenName(token)}`;
+  const title = query === null ? `to ${tokenName("key", token)}` : `from ${tokenName("query", token)}`;
   return { title, text: `${title}: token ${token}`, query, key, rows: [] };
 }
 
@@ -98,17 +101,19 @@ function describeHeads({ pane, tokenName, part, suffix }, query, key) {
   const rows = weights.map((weight) => rowOf(weight, `head ${weight.head}`));
   const single = `head ${first.head}  ${part} ${withMinus(weightText(first.value))}`;
   const said = weights.length === 1 ? single : `${part}: ${listed(rows)}`;
-  return describedLines(`${tokenName(query)} → ${tokenName(key)}`, said, suffix, first, rows);
+  return describedLines(`${tokenName("query", query)} → ${tokenName("key", key)}`, said, suffix, first, rows);
 }
 
 /** @type {(seen: Focus, query: number | null, key: number | null) => Description} */
 function describeStrongest({ pane, tokenName, part, suffix }, query, key) {
-  const pairs = shownTokens(pane).map((other) => ({ from: query ?? other, to: key ?? other }));
+  const others = shownTokens(pane, query === null ? "query" : "key");
+  const pairs = others.map((other) => ({ from: query ?? other, to: key ?? other }));
   const strongest = largestFew(weightsOf(pane, pairs), ({ value }) => Math.abs(value), MOST_LINES);
-  const rows = strongest.map((weight) => (
-    rowOf(weight, `${tokenName(query === null ? weight.from : weight.to)}  (head ${weight.head})`)
-  ));
-  const title = query === null ? `to ${tokenName(key ?? 0)}` : `from ${tokenName(query)}`;
+  const rows = strongest.map((weight) => {
+    const other = query === null ? tokenName("query", weight.from) : tokenName("key", weight.to);
+    return rowOf(weight, `${other}  (head ${weight.head})`);
+  });
+  const title = query === null ? `to ${tokenName("key", key ?? 0)}` : `from ${tokenName("query", query)}`;
   return describedLines(title, `${part}: ${listed(rows)}`, suffix, strongest[0], rows);
 }
 
@@ -129,7 +134,7 @@ function describePair(seen) {
   const { pane, tokenName, target } = seen;
   if (target.choose === "query") {
     const query = target.query ?? 0;
-    const token = tokenName(query);
+    const token = tokenName("query", query);
     return { title: `query ${token}`, text: `${token}: click to take its query`, query, rows: [] };
   }
   const pair = neuronPair(pane, target);
@@ -146,7 +151,7 @@ function describeRollout({ pane, side, tokenName, part, target, suffix }) {
   const { key } = target;
   if (key === null || layer >= side.layers) return null;
   const value = weightText(rolloutNumbers(pane, state.part, query)[layer * side.size + key]);
-  const title = `${tokenName(query)} ← ${tokenName(key)}`;
+  const title = `${tokenName("query", query)} ← ${tokenName("key", key)}`;
   const text = `${title}  rollout to layer ${layer}  ${part} ${withMinus(value)}${suffix}`;
   return { title, text, value, query, key, layer, rows: [{ label: `layer ${layer}`, number: withMinus(value) }] };
 }

@@ -20,14 +20,14 @@ import { showTip } from "./tip.js";
 const SCENES = {
   heads: headsScene, model: modelScene, heatmap: heatmapScene, neuron: neuronScene, rollout: rolloutScene,
 };
-/** @type {{ view: View | null }} */
-const last = { view: null };
+/** @type {{ view: View | null, stack: string | null }} */
+const last = { view: null, stack: null };
 
 /** @type {() => void} */
 export function drawPage() {
   buildPanes(listenToPane);
-  if (last.view !== state.view) {
-    last.view = state.view;
+  if (last.view !== state.view || last.stack !== state.stack) {
+    Object.assign(last, { view: state.view, stack: state.stack });
     pointer.target = null; // what was pointed at is no longer there
     panes.forEach((pane) => pane.scroller.scrollTo(0, 0));
   }
@@ -52,11 +52,11 @@ function updatePane(pane) {
 
 /** @type {(number: number) => string} */
 function paneLabel(number) {
-  const { view, part, layer, head } = state;
+  const { view, part, layer, head, stack } = state;
   const one = `layer ${layer} head ${head}`;
   const all = { model: "all layers and heads", rollout: "all layers" };
   const where = { heads: `layer ${layer}`, heatmap: one, neuron: one, ...all };
   const who = number < 0 ? "second minus first" : sideName(number);
-  const parts = [`${view} view`, `${part} attention`, where[view], who, "arrow keys move, Enter chooses"];
+  const parts = [`${view} view`, `${part} attention`, stack, where[view], who, "arrow keys move, Enter chooses"];
   return parts.filter(Boolean).join(", ");
 }

@@ -1,7 +1,8 @@
 // The lines of the view of heads: which weights are drawn, gathered into bundles of one look.
 import { LimitedCache } from "../core/limited_cache.js";
-import { matrixOf } from "../core/matrices.js";
-import { activeHeads, hasHead, shownTokens, sideOf, thresholdWhole } from "../core/selection.js";
+import { keyCount, matrixOf } from "../core/matrices.js";
+import { upTo } from "../core/numbers.js";
+import { activeHeads, hasHead, shownTokens, thresholdWhole } from "../core/selection.js";
 import { state } from "../core/state.js";
 
 export const SHADES = 24;
@@ -27,11 +28,10 @@ export function allLines(pane, limit) {
   const least = Math.max(thresholdWhole(), 1);
   const key = `${pane} ${state.part} ${state.layer} ${heads} ${state.special} ${least} ${limit}`;
   return known.get(key, () => {
-    const places = shownTokens(pane);
-    const cut = Math.max(least, smallestDrawn(pane, heads, places, limit));
+    const cut = Math.max(least, smallestDrawn(pane, heads, limit));
     /** @type {Bundles} */
     const found = new Map();
-    eachWeight(pane, heads, places, (value, head, row, column) => {
+    eachWeight(pane, heads, (value, head, row, column) => {
       if (Math.abs(value) >= cut) addLine(found, value, head, row, column, limit);
     });
     return { bundles: byShade(found), cut: cut > least ? cut : 0, byteLength: 16 * MOST_LINES };
@@ -41,22 +41,22 @@ export function allLines(pane, limit) {
 /**
  * The lines of one query, one key, or between the two.
  *
- * @type {(pane: number, focused: Cross, places: number[], limit: number) => Bundle[]}
+ * @type {(pane: number, focused: Cross, limit: number) => Bundle[]}
  */
-export function focusedLines(pane, focused, places, limit) {
-  const { size } = sideOf(pane);
+export function focusedLines(pane, focused, limit) {
+  const [queries, keys] = [shownTokens(pane, "query"), shownTokens(pane, "key")];
+  const rows = focused.row === null ? upTo(queries.length) : [focused.row];
+  const columns = focused.column === null ? upTo(keys.length) : [focused.column];
+  const size = keyCount(pane);
   const least = Math.max(thresholdWhole(), limit / 500, 1); // fainter ones cannot be seen
   /** @type {Bundles} */
   const found = new Map();
   for (const head of headsHere(pane)) {
     const numbers = matrixOf(pane, state.part, state.layer, head);
-    for (let other = 0; other < places.length; other++) {
-      const row = focused.row ?? other;
-      const column = focused.column ?? other;
-      const value = numbers[places[row] * size + places[column]];
+    rows.forEach((row) => columns.forEach((column) => {
+      const value = numbers[queries[row] * size + keys[column]];
       if (Math.abs(value) >= least) addLine(found, value, head, row, column, limit);
-      if (focused.row !== null && focused.column !== null) break;
-    }
+    }));
   }
   return byShade(found);
 }
@@ -81,15 +81,16 @@ function byShade(found) {
 
 /**
  * @typedef {(value: number, head: number, row: number, column: number) => void} UseWeight
- * @type {(pane: number, heads: number[], places: number[], use: UseWeight) => void}
+ * @type {(pane: number, heads: number[], use: UseWeight) => void}
  */
-function eachWeight(pane, heads, places, use) {
-  const { size } = sideOf(pane);
+function eachWeight(pane, heads, use) {
+  const [queries, keys] = [shownTokens(pane, "query"), shownTokens(pane, "key")];
+  const size = keyCount(pane);
   for (const head of heads) {
     const numbers = matrixOf(pane, state.part, state.layer, head);
-    for (let row = 0; row < places.length; row++) {
-      const start = places[row] * size;
-      for (let column = 0; column < places.length; column++) use(numbers[start + places[column]], head, row, column);
+    for (let row = 0; row < queries.length; row++) {
+      const start = queries[row] * size;
+      for (let column = 0; column < keys.length; column++) use(numbers[start + keys[column]], head, row, column);
     }
   }
 }
@@ -97,11 +98,11 @@ function eachWeight(pane, heads, places, use) {
 /**
  * From which size on there are at most so many weights as may be drawn; weights too faint to see count for nothing.
  *
- * @type {(pane: number, heads: number[], places: number[], limit: number) => number}
+ * @type {(pane: number, heads: number[], limit: number) => number}
  */
-function smallestDrawn(pane, heads, places, limit) {
+function smallestDrawn(pane, heads, limit) {
   const histogram = new Uint32Array(BINS + 1);
-  eachWeight(pane, heads, places, (value) => {
+  eachWeight(pane, heads, (value) => {
     histogram[Math.floor((Math.abs(value) / (limit || 1)) * BINS)] += 1;
   });
   let total = 0;

@@ -1,10 +1,10 @@
 // Lines between tokens: queries on the left, keys on the right, a colour per head, opacity by the size of the weight.
 // Negative weights are dashed.
 import { headColour } from "../core/colours.js";
-import { tokenLabel, weightText } from "../core/header.js";
+import { weightText } from "../core/header.js";
 import { commonLimit, weightAt } from "../core/matrices.js";
-import { clamp, withMinus } from "../core/numbers.js";
-import { activeHeads, chosenToken, placeIn, shownTokens, sideOf, thresholdWhole } from "../core/selection.js";
+import { clamp, largest, withMinus } from "../core/numbers.js";
+import { activeHeads, axisOf, chosenToken, placeIn, thresholdWhole } from "../core/selection.js";
 import { state } from "../core/state.js";
 import { fitted, nameWidth } from "../core/text_width.js";
 import { allLines, focusedLines, headsHere, SHADES } from "./head_lines.js";
@@ -14,8 +14,10 @@ const TOP = 26; // pixels above the first row
 /**
  * @typedef {object} Columns
  * @property {number} pane
- * @property {number[]} places
- * @property {string[]} names
+ * @property {number[]} queries
+ * @property {number[]} keys
+ * @property {string[]} queryNames
+ * @property {string[]} keyNames
  * @property {Cross} focused
  * @property {number} limit
  * @property {number} left
@@ -29,10 +31,10 @@ const TOP = 26; // pixels above the first row
 /** @type {SceneMaker} */
 export function headsScene(pane, room, pointed) {
   const columns = columnsOf(pane, room, pointed);
-  const { places, step } = columns;
+  const { queries, keys, step } = columns;
   return {
     width: room.width,
-    height: TOP + places.length * step + 8,
+    height: TOP + Math.max(queries.length, keys.length) * step + 8,
     draw: (painter, visible, theme) => drawHeads(columns, room, painter, visible, theme),
     hit: (x, y, visible) => tokenAt(columns, x, y, visible),
     move: (right, down) => nextToken(columns, right, down),
@@ -44,31 +46,33 @@ export function headsScene(pane, room, pointed) {
 
 /** @type {(pane: number, room: Room, pointed: Target | null) => Columns} */
 function columnsOf(pane, room, pointed) {
-  const places = shownTokens(pane);
-  const names = places.map((place) => tokenLabel(sideOf(pane).tokens[place]));
-  const least = names.length <= 60 ? 19 : names.length <= 150 ? 17 : 15;
-  const step = Math.max(8, Math.round(clamp((room.height - 40) / names.length, least, 38) * state.zoom));
+  const { places: queries, names: queryNames } = axisOf(pane, "query");
+  const { places: keys, names: keyNames } = axisOf(pane, "key");
+  const rows = Math.max(queries.length, keys.length);
+  const least = rows <= 60 ? 19 : rows <= 150 ? 17 : 15;
+  const step = Math.max(8, Math.round(clamp((room.height - 40) / rows, least, 38) * state.zoom));
   const size = clamp(step - 5, 8, 14);
-  const label = nameWidth(names, size, Math.min(170, room.width * 0.27));
+  const most = Math.min(170, room.width * 0.27);
+  const label = largest([queryNames, keyNames].map((names) => nameWidth(names, size, most)));
   const strip = Math.min(headsHere(pane).length * 9, 110, room.width * 0.06) + (room.width > 620 ? 60 : 0);
   const width = Math.min(room.width, 2 * (label + strip) + 760);
   const margin = Math.max(0, (room.width - width) / 2) + strip;
   const limit = commonLimit(state.part, state.layer, activeHeads());
-  const focused = focusOf(pane, pointed, places);
+  const focused = focusOf(pane, pointed, queries, keys);
   const [left, right] = [margin + label, room.width - margin - label];
-  return { pane, places, names, focused, limit, left, right, label, strip, step, size };
+  return { pane, queries, keys, queryNames, keyNames, focused, limit, left, right, label, strip, step, size };
 }
 
 /**
  * Pointing at one column keeps what is held in the other.
  *
- * @type {(pane: number, pointed: Target | null, places: number[]) => Cross}
+ * @type {(pane: number, pointed: Target | null, queries: number[], keys: number[]) => Cross}
  */
-function focusOf(pane, pointed, places) {
+function focusOf(pane, pointed, queries, keys) {
   const held = { query: chosenToken("query", pane), key: chosenToken("key", pane) };
   const query = pointed?.query ?? (pointed?.key === null ? null : held.query);
   const now = pointed ? { query, key: pointed.key } : held;
-  return { row: placeIn(places, now.query), column: placeIn(places, now.key) };
+  return { row: placeIn(queries, now.query), column: placeIn(keys, now.key) };
 }
 
 /** @type {(columns: Columns, row: number) => number} */
@@ -96,9 +100,9 @@ function drawHeads(columns, room, painter, visible, theme) {
 
 /** @type {(columns: Columns, painter: Painter, visible: Viewport, theme: Theme) => void} */
 function drawLines(columns, painter, visible, theme) {
-  const { pane, places, focused, limit, left, right } = columns;
+  const { pane, focused, limit, left, right } = columns;
   const all = focused.row === null && focused.column === null;
-  const bundles = all ? allLines(pane, limit).bundles : focusedLines(pane, focused, places, limit);
+  const bundles = all ? allLines(pane, limit).bundles : focusedLines(pane, focused, limit);
   const power = all ? 1.3 : headsHere(pane).length > 3 ? 1.1 : 0.6; // weak lines fade among many, stand out among few
   for (const { head, shade, negative, pairs } of bundles) {
     const ends = [];
@@ -115,11 +119,11 @@ function drawLines(columns, painter, visible, theme) {
 
 /** @type {(columns: Columns, which: "left" | "right", painter: Painter, visible: Viewport, theme: Theme) => void} */
 function drawColumn(columns, which, painter, visible, theme) {
-  const { names, focused, label, step, size } = columns;
+  const { focused, label, step, size } = columns;
   const isLeft = which === "left";
   const edge = columns[which];
   const held = isLeft ? focused.row : focused.column;
-  names.forEach((text, row) => {
+  (isLeft ? columns.queryNames : columns.keyNames).forEach((text, row) => {
     const y = middleOf(columns, row);
     if (!inSight(columns, y, visible)) return;
     const strong = row === held;
@@ -137,14 +141,14 @@ function drawColumn(columns, which, painter, visible, theme) {
  * @type {(columns: Columns, painter: Painter, visible: Viewport, theme: Theme) => void}
  */
 function drawStrips(columns, painter, visible, theme) {
-  const { pane, places, focused, left, right, label, strip, size } = columns;
+  const { pane, queries, keys, focused, left, right, label, strip, size } = columns;
   if ((focused.row === null) === (focused.column === null)) return;
   const heads = headsHere(pane);
   const toKeys = focused.row !== null;
   const numbers = heads.length === 1 && strip >= 60;
   const wide = numbers ? 9 : Math.min(9, (strip - 4) / heads.length);
   const start = toKeys ? right + label + 4 : left - label - 4 - wide * heads.length;
-  places.forEach((other, row) => {
+  (toKeys ? keys : queries).forEach((other, row) => {
     const y = middleOf(columns, row);
     if (!inSight(columns, y, visible)) return;
     heads.forEach((head, index) => {
@@ -164,9 +168,9 @@ function drawStrips(columns, painter, visible, theme) {
  *
  * @type {(columns: Columns, head: number, other: number) => number}
  */
-function focusedWeight({ pane, places, focused }, head, other) {
-  const query = focused.row === null ? other : places[focused.row];
-  const key = focused.column === null ? other : places[focused.column];
+function focusedWeight({ pane, queries, keys, focused }, head, other) {
+  const query = focused.row === null ? other : queries[focused.row];
+  const key = focused.column === null ? other : keys[focused.column];
   return weightAt(pane, state.part, state.layer, head, query, key);
 }
 
@@ -181,19 +185,19 @@ function drawSquare({ step, limit }, painter, head, value, { x, y }, width, them
 }
 
 /** @type {(columns: Columns, x: number, y: number, visible: Viewport) => Target | null} */
-function tokenAt({ places, left, right, step }, x, y, visible) {
+function tokenAt({ queries, keys, left, right, step }, x, y, visible) {
   const index = Math.floor((y + visible.y - TOP) / step);
-  if (index < 0 || index >= places.length || y < TOP - 4) return null;
-  if (x <= left + 10) return queryTarget(places, index);
-  return x >= right - 10 ? keyTarget(places, index) : null;
+  if (index < 0 || y < TOP - 4) return null;
+  if (x <= left + 10) return index < queries.length ? queryTarget(queries, index) : null;
+  return x >= right - 10 && index < keys.length ? keyTarget(keys, index) : null;
 }
 
 /** @type {(columns: Columns, right: number, down: number) => Target} */
-function nextToken({ places, focused }, right, down) {
+function nextToken({ queries, keys, focused }, right, down) {
   const onKeys = right > 0 || (right === 0 && focused.row === null && focused.column !== null);
   const from = onKeys ? focused.column : focused.row;
-  const next = clamp(from === null ? 0 : from + down, 0, places.length - 1);
-  return onKeys ? keyTarget(places, next) : queryTarget(places, next);
+  const next = clamp(from === null ? 0 : from + down, 0, (onKeys ? keys : queries).length - 1);
+  return onKeys ? keyTarget(keys, next) : queryTarget(queries, next);
 }
 
 /** @type {(places: number[], row: number) => Target} */

@@ -7,6 +7,7 @@ import { commonLimit, isSigned } from "../core/matrices.js";
 import { briefly, largest, MINUS } from "../core/numbers.js";
 import { activeHeads, isComparing } from "../core/selection.js";
 import { state } from "../core/state.js";
+import { rolloutIsMeant } from "../core/token_rollout.js";
 import { allLines } from "./head_lines.js";
 import { modelLimit } from "./model.js";
 import { drawnPanes, sizedPen } from "./panes.js";
@@ -34,7 +35,7 @@ export function legendNow(saved = false) {
 function rolloutLegend(scale) {
   const { part } = state;
   const signed = part === "difference" || isComparing();
-  if (part === "null") return { signed, limit: 0, note: "" };
+  if (part === "null" || !rolloutIsMeant()) return { signed, limit: 0, note: "" };
   const { convention, residual } = sides[0];
   const rule = convention === "absolute" ? "size of negative weights taken" : "negative weights dropped";
   const notes = [part === "standard" ? "" : rule, `residual ${residual}`, scale];

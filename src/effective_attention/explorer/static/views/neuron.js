@@ -1,9 +1,9 @@
 // Queries and keys, number by number: the pair in focus above, a row per key below.
 import { cellColour, scaleColour } from "../core/colours.js";
-import { sides, tokenLabel, weightText } from "../core/header.js";
+import { sides, tokenLabel, tokensOf, weightText } from "../core/header.js";
 import { commonLimit, weightAt } from "../core/matrices.js";
-import { briefly, clamp, largest, withMinus } from "../core/numbers.js";
-import { placeIn, shownTokens } from "../core/selection.js";
+import { briefly, clamp, largest, upTo, withMinus } from "../core/numbers.js";
+import { axisOf, placeIn } from "../core/selection.js";
 import { setState, state } from "../core/state.js";
 import { fitted, nameWidth } from "../core/text_width.js";
 import { THEMES } from "../core/themes.js";
@@ -15,10 +15,10 @@ const HEADINGS = 66; // pixels between the pair and the first row
 /** @type {SceneMaker} */
 export function neuronScene(pane, room, pointed) {
   const table = tableOf(pane, room, pointed);
-  const { places, label, columns, step, above } = table;
+  const { label, columns, step, above } = table;
   return {
     width: Math.max(table.width, columns.name + label),
-    height: above + places.length * step + 6,
+    height: above + rowCount(table) * step + 6,
     draw: (painter, visible, theme) => drawTable(table, painter, visible, theme),
     hit: (x, y, visible) => rowAt(table, x, y, visible),
     move: (right, down) => nextRow(table, right, down),
@@ -28,19 +28,25 @@ export function neuronScene(pane, room, pointed) {
 
 /** @type {(pane: number, room: Room, pointed: Target | null) => NeuronTable} */
 function tableOf(pane, room, pointed) {
-  const places = shownTokens(pane);
-  const names = places.map((place) => tokenLabel(sides[pane].tokens[place]));
+  const queries = axisOf(pane, "query");
+  const keys = axisOf(pane, "key");
   const { query, key } = neuronPair(pane, pointed);
-  const label = nameWidth(names, 12, room.width < NARROW ? 74 : 130);
+  const most = room.width < NARROW ? 74 : 130;
+  const label = largest([queries, keys].map(({ names }) => nameWidth(names, 12, most)));
   const width = Math.min(room.width, 1400);
   return {
-    pane, places, names, query, key, label, width,
+    pane, queries, keys, query, key, label, width,
     facts: neuronFacts(pane, query),
     columns: columnsOf(room.width < NARROW, width, label),
     step: Math.max(10, Math.round(20 * state.zoom)),
     above: 3 * (room.height < 460 ? 34 : 52) + HEADINGS,
     limit: commonLimit(state.part, state.layer, [state.head]),
   };
+}
+
+/** @type {(table: NeuronTable) => number} */
+function rowCount({ queries, keys }) {
+  return Math.max(queries.places.length, keys.places.length);
 }
 
 /**
@@ -59,27 +65,28 @@ function columnsOf(narrow, width, label) {
 }
 
 /** @type {(table: NeuronTable, x: number, y: number, visible: Viewport) => Target | null} */
-function rowAt({ places, query, label, step, above }, x, y, visible) {
+function rowAt({ queries, keys, query, label, step, above }, x, y, visible) {
   const row = Math.floor((y + visible.y - above) / step);
-  if (y < above || row < 0 || row >= places.length) return null;
   const onQueries = x + visible.x <= label + 4;
+  const { places } = onQueries ? queries : keys;
+  if (y < above || row < 0 || row >= places.length) return null;
   return onQueries ? { query: places[row], key: null, choose: "query", row } : { query, key: places[row], row };
 }
 
 /** @type {(table: NeuronTable, right: number, down: number) => Target} */
-function nextRow({ pane, places, query, key }, right, down) {
-  /** @type {(token: number, by: number) => number} */
-  const next = (token, by) => clamp((placeIn(places, token) ?? 0) + by, 0, places.length - 1);
-  if (right !== 0) setState({ query: places[next(query, right)] });
-  const row = next(key, down);
-  return { query: neuronPair(pane, null).query, key: places[row], row };
+function nextRow({ pane, queries, keys, query, key }, right, down) {
+  /** @type {(places: number[], token: number, by: number) => number} */
+  const next = (places, token, by) => clamp((placeIn(places, token) ?? 0) + by, 0, places.length - 1);
+  if (right !== 0) setState({ query: queries.places[next(queries.places, query, right)] });
+  const row = next(keys.places, key, down);
+  return { query: neuronPair(pane, null).query, key: keys.places[row], row };
 }
 
 /** @type {(table: NeuronTable, painter: Painter, visible: Viewport, theme: Theme) => void} */
 function drawTable(table, painter, visible, theme) {
-  const { places, step, above } = table;
+  const { step, above } = table;
   painter.clipped(0, above, visible.width, Math.max(visible.height - above, 0), () => {
-    painter.moved(-visible.x, -visible.y, () => places.forEach((_, row) => {
+    painter.moved(-visible.x, -visible.y, () => upTo(rowCount(table)).forEach((row) => {
       const y = above + (row + 0.5) * step;
       if (y > visible.y + above - step && y < visible.y + visible.height + step) {
         drawRow(table, row, painter, y, theme);
@@ -97,9 +104,10 @@ function drawTable(table, painter, visible, theme) {
 /** @type {(table: NeuronTable, row: number, painter: Painter, y: number, theme: Theme) => void} */
 function drawRow(table, row, painter, y, theme) {
   const { pane, query, facts, columns, step } = table;
-  const place = table.places[row];
+  const place = table.keys.places[row];
   const cells = { y: y - (step - 4) / 2, width: columns.strip, height: step - 4 };
   drawRowNames(table, row, painter, y, theme);
+  if (place === undefined) return; // there are more queries than keys
   if (columns.key !== null) {
     drawStrip(painter, vectorOf(pane, "key", place), facts.vectorLimit, { ...cells, x: columns.key }, theme);
   }
@@ -117,14 +125,15 @@ function drawRow(table, row, painter, y, theme) {
 }
 
 /** @type {(table: NeuronTable, row: number, painter: Painter, y: number, theme: Theme) => void} */
-function drawRowNames({ places, names, query, key, label, columns, step, width }, row, painter, y, theme) {
-  const [isQuery, isKey] = [places[row] === query, places[row] === key];
+function drawRowNames({ queries, keys, query, key, label, columns, step, width }, row, painter, y, theme) {
+  const [isQuery, isKey] = [queries.places[row] === query, keys.places[row] === key];
   if (isKey) painter.rect(label + 6, y - step / 2, width - label - 6, step, theme.band);
   if (isQuery) painter.rect(0, y - step / 2, label + 4, step, theme.band);
   /** @type {(strong: boolean) => Look} */
   const look = (strong) => ({ size: 12, colour: strong ? theme.accent : theme.ink, bold: strong });
-  painter.text(fitted(names[row], 12, label - 8), label - 2, y, { ...look(isQuery), align: "right" });
-  painter.text(fitted(names[row], 12, label - 4), columns.name, y, look(isKey));
+  const [queryName, keyName] = [queries.names[row] ?? "", keys.names[row] ?? ""];
+  painter.text(fitted(queryName, 12, label - 8), label - 2, y, { ...look(isQuery), align: "right" });
+  painter.text(fitted(keyName, 12, label - 4), columns.name, y, look(isKey));
 }
 
 /**
@@ -150,15 +159,19 @@ function drawBar(painter, value, limit, text, { x, y, width, height }, theme) {
 
 /** @type {(table: NeuronTable, painter: Painter, theme: Theme) => void} */
 function drawPair({ pane, query, key, facts, width, above }, painter, theme) {
-  const tokens = sides[pane].tokens.map(tokenLabel);
+  /** @type {(which: "query" | "key", place: number) => string} */
+  const nameOf = (which, place) => tokenLabel(tokensOf(sides[pane], which).tokens[place]);
   const tall = (above - HEADINGS) / 3;
   const left = width < NARROW ? 84 : 150;
   const rows = [
     {
-      title: `query of “${tokens[query]}”`, letter: "q",
+      title: `query of “${nameOf("query", query)}”`, letter: "q",
       numbers: vectorOf(pane, "query", query), limit: facts.vectorLimit,
     },
-    { title: `key of “${tokens[key]}”`, letter: "k", numbers: vectorOf(pane, "key", key), limit: facts.vectorLimit },
+    {
+      title: `key of “${nameOf("key", key)}”`, letter: "k",
+      numbers: vectorOf(pane, "key", key), limit: facts.vectorLimit,
+    },
     { title: "by dimension", letter: "q × k", numbers: productsOf(pane, query, key), limit: facts.productLimit },
   ];
   rows.forEach(({ title, letter, numbers, limit }, index) => {

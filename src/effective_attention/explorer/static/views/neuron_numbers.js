@@ -1,7 +1,7 @@
 // Why a head attends: the query of one token times the key of another. The sum of their products times the scaling is
 // the score; the softmax of the scores is standard attention.
 import { blockReady, loadedBlock } from "../core/blocks.js";
-import { header, sides } from "../core/header.js";
+import { header, sides, tokensOf } from "../core/header.js";
 import { LimitedCache } from "../core/limited_cache.js";
 import { matrixReady, weightAt } from "../core/matrices.js";
 import { largest, upTo } from "../core/numbers.js";
@@ -29,8 +29,8 @@ export function neuronReady(side) {
 
 /** @type {(side: number, which: "query" | "key", token: number) => Whole} */
 export function vectorOf(side, which, token) {
-  const { size, d_key: width } = sides[side];
-  const start = (state.head * size + token) * width;
+  const width = sides[side].d_key;
+  const start = (state.head * tokensOf(sides[side], which).size + token) * width;
   return loadedBlock(blockOf(side, which) ?? "").subarray(start, start + width);
 }
 
@@ -63,7 +63,7 @@ export function scoreOf(side, query, key) {
  */
 export function neuronFacts(side, query) {
   return known.get(`${side} ${state.layer} ${state.head} ${query}`, () => {
-    const keys = upTo(sides[side].size);
+    const keys = upTo(tokensOf(sides[side], "key").size);
     const scores = keys.map((key) => scoreOf(side, query, key));
     const vectors = [vectorOf(side, "query", query), ...keys.map((key) => vectorOf(side, "key", key))];
     const products = keys.map((key) => productsOf(side, query, key));
@@ -82,8 +82,8 @@ function mostOf(numbers) {
  * @type {(side: number, pointed: Target | null) => { query: number, key: number }}
  */
 export function neuronPair(side, pointed) {
-  const places = shownTokens(side);
-  const query = chosenToken("query", side) ?? places[0];
+  const places = shownTokens(side, "key");
+  const query = chosenToken("query", side) ?? shownTokens(side, "query")[0];
   const held = pointed?.key ?? chosenToken("key", side);
   if (held !== null) return { query, key: held };
   /** @type {(key: number) => number} */

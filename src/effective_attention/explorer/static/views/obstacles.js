@@ -3,13 +3,15 @@ import { loadingFailure } from "../core/blocks.js";
 import { matrixReady } from "../core/matrices.js";
 import { hasHead } from "../core/selection.js";
 import { state } from "../core/state.js";
-import { rolloutPossible, rolloutReady } from "../core/token_rollout.js";
+import { rolloutIsMeant, rolloutPossible, rolloutReady } from "../core/token_rollout.js";
 import { headsHere } from "./head_lines.js";
 import { neuronAvailable, neuronReady } from "./neuron_numbers.js";
 
 const READING = "reading…";
 const NO_NULL_ROLLOUT =
   "Rollout is not available for null attention, whose weights are no shares: choose standard or effective.";
+
+const NO_OTHERS_ROLLOUT = "Rollout follows tokens through all layers to themselves; these look at others, too.";
 
 /**
  * Null: the pane can be drawn.
@@ -30,6 +32,7 @@ export function obstacle(pane) {
 
 /** @type {(pane: number) => string | null} */
 function rolloutObstacle(pane) {
+  if (!rolloutIsMeant()) return NO_OTHERS_ROLLOUT;
   if (state.part === "null") return NO_NULL_ROLLOUT;
   if (!rolloutPossible(pane)) return "Rollout: the two sides have different numbers of layers.";
   return rolloutReady(pane, state.part) ? null : READING;

@@ -1,6 +1,6 @@
 // The line under the picture: what is in focus, for the eye and as data for programs.
 import { byId } from "../core/elements.js";
-import { sideName, sides } from "../core/header.js";
+import { sideName, sides, tokensOf } from "../core/header.js";
 import { state } from "../core/state.js";
 
 const FIELDS = /** @type {const} */ (["value", "query", "key", "layer", "head"]);
@@ -36,6 +36,7 @@ function rankText(side, index) {
   const rank = side.ranks?.[state.layer]?.[state.head] ?? null;
   if (rank === null) return "";
   const nothing = "nothing is lost: effective equals standard";
-  const lost = rank >= side.size ? nothing : `a null space of ${side.size - rank} dimensions`;
-  return `${sideName(index) ? `${sideName(index)}: ` : ""}values of rank ${rank} for ${side.size} tokens, ${lost}`;
+  const { size } = tokensOf(side, "key");
+  const lost = rank >= size ? nothing : `a null space of ${size - rank} dimensions`;
+  return `${sideName(index) ? `${sideName(index)}: ` : ""}values of rank ${rank} for ${size} tokens, ${lost}`;
 }

@@ -17,7 +17,7 @@ export function rolloutLimit(part) {
     const { size } = sideOf(pane);
     const numbers = rolloutNumbers(pane, part, rolloutToken(pane));
     let most = 0;
-    for (const place of shownTokens(pane)) {
+    for (const place of shownTokens(pane, "query")) {
       for (let i = place; i < numbers.length; i += size) most = Math.max(most, Math.abs(numbers[i]));
     }
     return most;
@@ -28,7 +28,7 @@ export function rolloutLimit(part) {
 export function rolloutScene(pane, room, pointed) {
   const { part } = state;
   const side = sideOf(pane);
-  const places = shownTokens(pane);
+  const places = shownTokens(pane, "query");
   const token = rolloutToken(pane);
   const all = rolloutNumbers(pane, part, token);
   const layers = upTo(side.layers).reverse();

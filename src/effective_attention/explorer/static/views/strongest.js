@@ -14,54 +14,55 @@ import { fitted } from "../core/text_width.js";
 const lists = new LimitedCache(2e6);
 const MOST = 40;
 
-/** @type {(pane: number, size: number, focused: Cross) => Cell[]} */
-function strongestCells(pane, size, focused) {
+/** @type {(pane: number, height: number, width: number, focused: Cross) => Cell[]} */
+function strongestCells(pane, height, width, focused) {
   const { part, layer, head } = state;
   return lists.get(`${pane} ${part} ${layer} ${head} ${state.special} ${focused.row} ${focused.column}`, () => {
     const numbers = shownMatrix(pane, part, layer, head);
-    const rows = focused.row === null ? upTo(size) : [focused.row];
-    const columns = focused.column === null ? upTo(size) : [focused.column];
-    const places = rows.flatMap((row) => columns.map((column) => row * size + column));
+    const rows = focused.row === null ? upTo(height) : [focused.row];
+    const columns = focused.column === null ? upTo(width) : [focused.column];
+    const places = rows.flatMap((row) => columns.map((column) => row * width + column));
     const found = largestFew(places.filter((i) => numbers[i] !== 0), (i) => Math.abs(numbers[i]), MOST);
-    return found.map((i) => ({ row: Math.floor(i / size), column: i % size, value: numbers[i] }));
+    return found.map((i) => ({ row: Math.floor(i / width), column: i % width, value: numbers[i] }));
   });
 }
 
 /**
  * A row is named by its query; once a cell is meant, its row is what is listed.
  *
- * @type {(pane: number, places: number[], pointed: Target | null) => Cross}
+ * @type {(pane: number, rows: Axis, columns: Axis, pointed: Target | null) => Cross}
  */
-function focusOf(pane, places, pointed) {
+function focusOf(pane, rows, columns, pointed) {
   const meant = pointed ?? { query: chosenToken("query", pane), key: chosenToken("key", pane) };
-  const row = placeIn(places, meant.query);
-  return { row, column: row === null ? placeIn(places, meant.key) : null };
+  const row = placeIn(rows.places, meant.query);
+  return { row, column: row === null ? placeIn(columns.places, meant.key) : null };
 }
 
-/** @type {(names: string[], focused: Cross) => string} */
-function titleOf(names, { row, column }) {
-  if (row !== null) return `strongest from “${names[row]}”`;
-  return column === null ? "strongest weights of this head" : `strongest to “${names[column]}”`;
+/** @type {(rows: Axis, columns: Axis, focused: Cross) => string} */
+function titleOf(rows, columns, { row, column }) {
+  if (row !== null) return `strongest from “${rows.names[row]}”`;
+  return column === null ? "strongest weights of this head" : `strongest to “${columns.names[column]}”`;
 }
 
-/** @type {(names: string[], focused: Cross, cell: Cell) => string} */
-function cellName(names, focused, cell) {
-  if (focused.row !== null) return names[cell.column];
-  return focused.column === null ? `${names[cell.row]} → ${names[cell.column]}` : names[cell.row];
+/** @type {(rows: Axis, columns: Axis, focused: Cross, cell: Cell) => string} */
+function cellName(rows, columns, focused, cell) {
+  const [from, to] = [rows.names[cell.row], columns.names[cell.column]];
+  if (focused.row !== null) return to;
+  return focused.column === null ? `${from} → ${to}` : from;
 }
 
 /**
  * The grid with the list to its right.
  *
- * @type {(grid: Scene, pane: number, places: number[], names: string[], room: Room, pointed: Target | null) => Scene}
+ * @type {(grid: Scene, pane: number, rows: Axis, columns: Axis, room: Room, pointed: Target | null) => Scene}
  */
-export function withStrongest(grid, pane, places, names, room, pointed) {
+export function withStrongest(grid, pane, rows, columns, room, pointed) {
   const spare = room.width - grid.width - 40;
   if (spare < 230) return grid;
   const width = Math.min(spare, 420);
   const left = grid.width + 40;
-  const focused = focusOf(pane, places, pointed);
-  const list = strongestCells(pane, places.length, focused);
+  const focused = focusOf(pane, rows, columns, pointed);
+  const list = strongestCells(pane, rows.places.length, columns.places.length, focused);
   const limit = commonLimit(state.part, state.layer, [state.head]);
   return {
     ...grid,
@@ -69,11 +70,11 @@ export function withStrongest(grid, pane, places, names, room, pointed) {
     hit: (x, y, visible) => (x > grid.width ? null : grid.hit(x, y, visible)),
     draw: (painter, visible, theme) => {
       grid.draw(painter, { ...visible, width: Math.min(visible.width, grid.width) }, theme);
-      painter.text(fitted(titleOf(names, focused), 13, width), left, 14, { size: 13, colour: theme.soft });
+      painter.text(fitted(titleOf(rows, columns, focused), 13, width), left, 14, { size: 13, colour: theme.soft });
       const fit = Math.min(list.length, Math.floor((visible.height - 40) / 20));
       list.slice(0, fit).forEach((cell, index) => {
         const bar = { x: left, y: 42 + index * 20, width: Math.abs(cell.value / list[0].value) * (width - 190) };
-        drawBar(painter, cellName(names, focused, cell), cell.value, bar, limit, theme);
+        drawBar(painter, cellName(rows, columns, focused, cell), cell.value, bar, limit, theme);
       });
     },
   };

@@ -2,7 +2,7 @@
 import { bitmapOf } from "../core/bitmaps.js";
 import { blockIds, isLoaded, loadingCount } from "../core/blocks.js";
 import { LimitedCache } from "../core/limited_cache.js";
-import { matrixOf, matrixReady } from "../core/matrices.js";
+import { keyCount, matrixOf, matrixReady } from "../core/matrices.js";
 import { redraw } from "../core/redraw.js";
 import { hasHead, shownTokens, sideOf, sidesOf, thresholdWhole } from "../core/selection.js";
 import { state } from "../core/state.js";
@@ -57,19 +57,25 @@ function layerIsHere(pane, layer) {
 function pooled(pane, layer, head) {
   return pools.get(nameOf(pane, layer, head), () => {
     const numbers = matrixOf(pane, state.part, layer, head);
-    const { size } = sideOf(pane);
-    const places = shownTokens(pane);
-    const edge = Math.min(MOST_EDGE, places.length);
-    const field = places.map((_, i) => Math.floor((i * edge) / places.length));
-    const pool = new Int32Array(edge * edge);
-    places.forEach((query, i) => places.forEach((key, j) => {
-      const value = numbers[query * size + key];
-      const at = field[i] * edge + field[j];
-      if (Math.abs(value) > Math.abs(pool[at])) pool[at] = value;
-    }));
+    const size = keyCount(pane);
+    const [queries, keys] = [shownTokens(pane, "query"), shownTokens(pane, "key")];
+    const [height, width] = [pooledEdge(queries), pooledEdge(keys)];
+    const columns = keys.map((_, j) => Math.floor((j * width) / keys.length));
+    const pool = new Int32Array(height * width);
+    queries.forEach((query, i) => {
+      const start = Math.floor((i * height) / queries.length) * width;
+      keys.forEach((key, j) => {
+        const value = numbers[query * size + key];
+        const at = start + columns[j];
+        if (Math.abs(value) > Math.abs(pool[at])) pool[at] = value;
+      });
+    });
     return pool;
   });
 }
+
+/** @type {(places: number[]) => number} */
+const pooledEdge = (places) => Math.min(MOST_EDGE, places.length);
 
 /** @type {(pane: number, all: (Int32Array | null)[]) => number} */
 export function largestInThumbnails(pane, all) {
@@ -84,5 +90,5 @@ export function largestInThumbnails(pane, all) {
 /** @type {(numbers: Int32Array, pane: number, head: HeadPlace, limit: number, theme: Theme) => HTMLCanvasElement} */
 export function thumbnailBitmap(numbers, pane, { layer, head }, limit, theme) {
   const key = `thumbnail ${nameOf(pane, layer, head)}`;
-  return bitmapOf(key, numbers, Math.sqrt(numbers.length), limit, thresholdWhole(), theme);
+  return bitmapOf(key, numbers, pooledEdge(shownTokens(pane, "key")), limit, thresholdWhole(), theme);
 }

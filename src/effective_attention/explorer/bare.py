@@ -1,0 +1,119 @@
+"""A side made of bare tensors: attention of any model, also one that knows nothing of texts.
+
+Values are optional: without them nobody can tell what of the attention reaches the output, and the page has standard
+attention alone. A key that no head of a layer gives any weight is taken for hidden from that query, as causal masks and
+padding make it: softmax leaves no other weight at exactly 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from effective_attention.attention.decomposition import Decomposition, decompose
+from effective_attention.explorer.sides import Array, KeyTokens, Side
+
+_ATTENTION = "(layer, head, query, key)"
+_VALUE = "(layer, head, key, d_head)"
+
+
+def bare_side(attention: Any, value: Any, tokens: Any, key_tokens: Any, *, model: str = "") -> Side:
+    """Build a side from tensors; see ``explore.explore``.
+
+    Raises:
+        ValueError: A shape, a number or a token does not fit; says which.
+    """
+    layers = _layers("attention", attention, _ATTENTION)
+    _, queries, keys = layers[0].shape
+    names = _names("tokens", tokens, queries, "queries")
+    key_names = names if key_tokens is None else _names("key_tokens", key_tokens, keys, "keys")
+    if len(key_names) != keys:
+        raise ValueError(f"attention has {queries} queries and {keys} keys; add key_tokens=[...], a name for each key")
+    same = key_names == names
+    split = None if value is None else _split(layers, _layers("value", value, _VALUE))
+    return Side(
+        texts=(),
+        tokens=names,
+        special=[False] * queries,
+        segments=[0] * queries,
+        standard=[_array(weights) for weights in layers],
+        effective=None if split is None else [_array(parts.effective[0]) for parts in split],
+        ranks=None if split is None else [parts.rank[0].tolist() for parts in split],
+        scaling=None,
+        query=None,
+        key=None,
+        model=model,
+        keys=None if same else KeyTokens(key_names, [False] * keys),
+    )
+
+
+def _layers(name: str, given: Any, axes: str) -> list[Tensor]:
+    """Return the tensor of each layer, three axes each: one tensor for all, or a list with one for each layer.
+
+    As transformers returns them, each with a batch of one, will do too.
+    """
+    if isinstance(given, Tensor | np.ndarray) and given.ndim == 4:
+        given = list(given)
+    if isinstance(given, Tensor | np.ndarray | str) or not isinstance(given, Sequence) or len(given) == 0:
+        got = f"shape {tuple(given.shape)}" if hasattr(given, "shape") else type(given).__name__
+        raise ValueError(f"{name} must be a tensor {axes}, or a list of one tensor for each layer, got {got}")
+    layers = [_layer(name, layer, axes) for layer in given]
+    shapes = sorted({tuple(layer.shape) for layer in layers})
+    if len(shapes) > 1:
+        raise ValueError(f"{name} must have layers of one shape, got {shapes[0]} and {shapes[1]}")
+    return layers
+
+
+def _layer(name: str, given: Any, axes: str) -> Tensor:
+    if not isinstance(given, Tensor | np.ndarray):
+        raise ValueError(f"{name} must hold tensors or arrays, got {type(given).__name__}")
+    layer = torch.as_tensor(_plain(given) if isinstance(given, np.ndarray) else given).detach().cpu()
+    layer = layer[0] if layer.ndim == 4 and len(layer) == 1 else layer
+    if layer.ndim != 3 or 0 in layer.shape:
+        raise ValueError(f"{name} must be {axes} and not empty, got a layer of shape {tuple(layer.shape)}")
+    if not layer.is_floating_point() or not bool(layer.isfinite().all()):
+        raise ValueError(f"{name} must be finite numbers, got {layer.dtype} with NaN, infinite or whole numbers")
+    return layer.to(torch.promote_types(layer.dtype, torch.float32))
+
+
+def _plain(given: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return an array as PyTorch takes it: not turned round, and of no more or other bytes than it knows."""
+    if given.dtype.kind != "f":
+        return given
+    return np.array(given, dtype=np.float32 if given.dtype.itemsize <= 4 else np.float64)
+
+
+def _names(option: str, given: Any, count: int, what: str) -> list[str]:
+    listed = given is not None and not isinstance(given, str) and isinstance(given, Sequence)
+    names = list(given) if listed else []
+    if not listed or len(names) != count or not all(isinstance(name, str) for name in names):
+        got = f"{len(names)}" if listed else type(given).__name__
+        raise ValueError(f"{option} must be a list of strings, one for each of {count} {what}, got {got}")
+    return names
+
+
+def _split(layers: list[Tensor], values: list[Tensor]) -> list[Decomposition]:
+    if len(values) != len(layers):
+        raise ValueError(f"value must have as many layers as attention, {len(layers)}, got {len(values)}")
+    (heads, _, keys), (sets, value_keys, _) = layers[0].shape, values[0].shape
+    if keys != value_keys or heads % sets:
+        raise ValueError(
+            f"value must be {_VALUE} with {keys} keys, and its heads must divide {heads}, got a layer of shape "
+            f"{tuple(values[0].shape)}"
+        )
+    return [_parts(*pair) for pair in zip(layers, values, strict=True)]
+
+
+def _parts(attention: Tensor, value: Tensor) -> Decomposition:
+    seen = (attention != 0).any(dim=0)  # (query, key)
+    seen = seen | ~seen.any(dim=-1, keepdim=True)
+    wide = torch.promote_types(attention.dtype, value.dtype)
+    return decompose(attention[None].to(wide), value[None].to(wide), seen[None, None])
+
+
+def _array(weights: Tensor) -> Array:
+    return weights.double().numpy()
