@@ -72,8 +72,8 @@ def test_tasks(name: str) -> None:
     )
 
 
-def test_all_of_glue_but_ax_and_agreement_and_treebanks() -> None:
-    assert {name for group, name in CHOICES if group == "task"} == GLUE | {"agreement", "treebank"}
+def test_all_of_glue_but_ax_and_agreement_and_treebanks_and_text() -> None:
+    assert {name for group, name in CHOICES if group == "task"} == GLUE | {"agreement", "text", "treebank"}
 
 
 @pytest.mark.parametrize(
@@ -81,6 +81,8 @@ def test_all_of_glue_but_ax_and_agreement_and_treebanks() -> None:
     [
         ("minilm", "PretrainedEncoder", "minilm", True),
         ("bert_base", "PretrainedEncoder", "google-bert/bert-base-uncased", False),
+        ("mpnet_base", "PretrainedEncoder", "mpnet_base", False),
+        ("smollm2", "PretrainedEncoder", "smollm2", False),
         ("abnar", "RandomEncoder", "abnar", False),
         ("tiny", "RandomEncoder", "tiny", True),
     ],
@@ -88,7 +90,7 @@ def test_all_of_glue_but_ax_and_agreement_and_treebanks() -> None:
 def test_models(name: str, kind: str, model: str, embedded: bool) -> None:
     encoder = instantiate(load("train", f"model={name}").model)
     assert (type(encoder).__name__, encoder.name, encoder.embedded) == (kind, model, embedded)
-    assert sum(group == "model" for group, _ in CHOICES) == 4
+    assert sum(group == "model" for group, _ in CHOICES) == 6
 
 
 @pytest.mark.parametrize("name", ["sample", "hub", "local"])

@@ -10,9 +10,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import torch
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
+from effective_attention.attention.layer import Layer
 from effective_attention.run.options.check import check_options
 from helpers.paths import ROOT
 
@@ -110,25 +112,33 @@ def test_the_page_of_tables_is_that_of_the_schemas() -> None:
 
 
 def test_the_example_of_factors() -> None:
-    (example,) = blocks("factors.md", "python")
+    example, rows = blocks("factors.md", "python")
     names: dict[str, Any] = {}
     exec(example.replace("4096", "300"), names)
     assert names["factors"].dense().shape == (1, 12, 300, 300)
     assert float(names["factors"].error.max()) < 1e-2
+    names = {"layer": Layer(torch.rand(1, 2, 5, 5).softmax(-1), torch.randn(1, 2, 5, 3))}
+    exec(rows, names)
+    torch.testing.assert_close(names["effective"], names["layer"].part("effective"))
 
 
-# --- the recipes of docs/scale.md ---
+# --- the recipes ---
 
 
-def recipes() -> list[list[str]]:
-    """Read every command of the page that calls a script of ours, as its words."""
-    text = "".join(blocks("scale.md", "bash")).replace("\\\n", " ")
+def recipes(*pages: str) -> list[list[str]]:
+    """Read every command of the pages that calls a script of ours, as its words."""
+    text = "".join(block for page in pages for block in blocks(page, "bash")).replace("\\\n", " ")
     lines = [line.partition(" # ")[0] for line in text.splitlines()]
     return [shlex.split(line) for line in lines if "train.py" in line or "evaluate.py" in line]
 
 
-@pytest.mark.parametrize("words", recipes(), ids=" ".join)
-def test_the_recipes_are_composed_and_their_options_allowed(words: list[str]) -> None:
+@pytest.mark.parametrize("words", recipes("scale.md", "plain-text.md", "real-models.md"), ids=" ".join)
+def test_the_recipes_are_composed_and_their_options_allowed(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("wiki.txt", "book.txt"):
+        (tmp_path / name).write_text("A text.\n")
+    monkeypatch.chdir(tmp_path)
     command = next(word for word in words if word.endswith(".py"))
     given = [word for word in words[words.index(command) + 1 :] if "=" in word]
     sweeping = "-m" in words
@@ -146,6 +156,50 @@ def test_the_recipes_are_composed_and_their_options_allowed(words: list[str]) ->
 
 
 def test_the_page_has_the_recipes_of_torchrun_and_slurm() -> None:
-    said = [words[0] for words in recipes()]
+    said = [words[0] for words in recipes("scale.md")]
     assert said.count("torchrun") == 2
     assert said.count("srun") == 1
+
+
+# --- docs/encoder_decoders.md ---
+
+
+def test_the_page_of_encoder_decoders_does_what_it_says(
+    tokenizer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+    import transformers
+
+    from effective_attention import decompose
+    from helpers.writers import build_writer, reading_tokenizer
+
+    torch.manual_seed(0)
+    sizes: dict[str, Any] = {"hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2, "image_size": 8}
+    vision = transformers.ViTModel(transformers.ViTConfig(intermediate_size=8, patch_size=2, **sizes))
+    words = reading_tokenizer(tokenizer)
+    known: dict[str, Any] = {"model": build_writer("t5", len(words)), "tokenizer": words}
+    known |= {"image_model": vision, "pixels": torch.randn(1, 3, 8, 8)}
+    monkeypatch.chdir(tmp_path)
+    loading, *steps = blocks("encoder_decoders.md", "python")
+    assert "AutoModelForSeq2SeqLM" in loading
+    for step in steps:
+        exec(step, known)
+    assert known["written"].shape[1] > 1
+    assert set(known["cross"]) == {"null_space", "entropy"}
+    layer = known["seen"].layers[1]
+    torch.testing.assert_close(decompose(layer.attention, layer.value).effective, layer.part("effective"))
+    assert (tmp_path / "cat.html").stat().st_size > 10_000
+    assert "patch 16" in (tmp_path / "image.html").read_text(encoding="utf-8")
+
+
+def test_the_page_of_encoder_decoders_lists_what_each_analysis_reads() -> None:
+    from effective_attention.analyses.common.registry import analysis_names, find_analysis
+
+    page = (DOCS / "encoder_decoders.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| (yes|no)\b[^|]*\| (yes|no)\b[^|]*\|$", page, flags=re.MULTILINE)
+    listed = {
+        name: tuple(stack for stack, said in zip(("decoder", "cross"), answers, strict=True) if said == "yes")
+        for name, *answers in rows
+    }
+    stacks = {name: find_analysis(name).stacks for name in analysis_names()}
+    assert listed == {name: able for name, able in stacks.items() if able}

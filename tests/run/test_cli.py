@@ -100,7 +100,11 @@ def test_a_good_run_says_nothing_on_stderr(run: Run, tmp_path: Path) -> None:
     ("name", "overrides", "words"),
     [
         ("train", ["task=nonsense"], ["task=nonsense does not exist", "mrpc"]),
-        ("train", ["model=nonsense"], ["model=nonsense does not exist", "bert_base, minilm, tiny"]),
+        (
+            "train",
+            ["model=nonsense"],
+            ["model=nonsense does not exist", "bert_base, minilm, mpnet_base, smollm2, tiny"],
+        ),
         ("evaluate", ["attention=nonsense"], ["attention=nonsense does not exist", "padded"]),
         ("train", ["nonsense=3"], ["nonsense", "--help"]),
         ("train", ["data.nonsense=3"], ["nonsense", "--help"]),

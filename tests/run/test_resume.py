@@ -96,6 +96,14 @@ def test_what_is_not_taken_over_is_said(tmp_path: Path, capsys: pytest.CaptureFi
     assert "'logger.wandb.project=${oc.env:PROJECT}' is not taken over" in capsys.readouterr().err
 
 
+def test_a_run_does_not_say_yes_to_a_download_for_its_next_user(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text('# options: ["model=smollm2", "model.fetch=yes", "+model.fetch=yes"]\n')
+    words = with_run_options([f"resume={tmp_path}"])
+    assert "model=smollm2" in words
+    assert not any("fetch" in word for word in words)
+    check_same_run({"model": {"fetch": "yes"}}, {"model": {"fetch": "ask"}}, tmp_path)
+
+
 def test_a_secret_is_not_written_down_with_the_options(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET", "hunter2")
     given = OmegaConf.create({"overrides": {"task": ["data.token_cache=${oc.env:SECRET}", "resume=x"]}})

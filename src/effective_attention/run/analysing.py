@@ -19,12 +19,14 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 from transformers import PreTrainedModel
 
-from effective_attention.analyses.common.base import Analysis, OtherModels, UserText
+from effective_attention.analyses.common.base import Analysis, Context, OtherModels, UserText
 from effective_attention.analyses.common.run import Tables, run_analyses
 from effective_attention.analyses.common.subject import Subject
 from effective_attention.attention.decomposition import Reading
+from effective_attention.attention.model_facts import longest_text
 from effective_attention.attention.trace import trace
-from effective_attention.data.annotation.tagging import Annotated, Tagger, annotate
+from effective_attention.data.annotation.tagging import Annotated, Tagger, annotate, sets_delimiters
+from effective_attention.data.padding import padded
 from effective_attention.errors import UserError
 from effective_attention.io import write_text
 from effective_attention.processes import rank_and_world
@@ -53,6 +55,7 @@ class PlannedAnalyses:
         """Build everything that a wrong option or a missing model can break."""
         chosen = _answerable(_instances(cfg.analysis), has_labels=run.task.has_labels)
         chosen = _comparable(chosen, finetuned=is_finetuned(run))
+        chosen = _delimited(chosen, has_delimiters=sets_delimiters(run.datamodule.tokenizer))
         texts = [text for text in (cfg.get("text"), cfg.get("text_pair")) if text is not None]
         tagger = _tagger(cfg, run) if any(analysis.needs_tags for analysis in chosen.values()) else None
         options: Any = OmegaConf.to_container(cfg.analysis, resolve=True) if cfg.analysis else {}
@@ -60,7 +63,9 @@ class PlannedAnalyses:
         if texts:
             _check_length(texts, run)
         if chosen:
-            planned.set_up(planned.subject(torch.device("cpu")), {})  # thrown away: what matters is whether it works
+            subject = planned.subject(torch.device("cpu"))
+            planned.chosen = _possible(chosen, planned.context(subject, {}))
+            planned.set_up(subject, {})  # thrown away: what matters is whether it works
         return planned
 
     @cached_property
@@ -98,28 +103,32 @@ class PlannedAnalyses:
         split = data.split(data.eval_split)
         return Subject(model, self.reference, data, split, self.annotated, device, self.reading)
 
-    def set_up(
-        self, subject: Subject, facts: Mapping[str, Any], *, only: Collection[str] | None = None
-    ) -> dict[str, Analysis]:
-        """Make fresh analyses ready for a pass; ``only`` some of those that were chosen."""
+    def context(self, subject: Subject, facts: Mapping[str, Any]) -> Context:
+        """Collect what the analyses may know; this runs the model on a short example."""
         finetuned = is_finetuned(self.run)
-        context = subject.context(
+        return subject.context(
             seed=self.run.facts["run/seed"],
             task=self.run.task,
             text=None if self.text is None else self._trace_text(subject),
             models=OtherModels((lambda: self.pretrained) if finetuned else None, lambda: self.masked_lm),
             facts=facts,
         )
+
+    def set_up(
+        self, subject: Subject, facts: Mapping[str, Any], *, only: Collection[str] | None = None
+    ) -> dict[str, Analysis]:
+        """Make fresh analyses ready for a pass; ``only`` some of those that were chosen."""
+        context = self.context(subject, facts)
         wanted = {name: analysis for name, analysis in self.chosen.items() if only is None or name in only}
         return {name: copy.deepcopy(analysis).setup(context) for name, analysis in wanted.items()}
 
     def _trace_text(self, subject: Subject) -> UserText:
         assert self.text is not None
         data = self.run.datamodule
-        padding = "max_length" if self.reading == "padded" else "do_not_pad"
-        options = {"truncation": True, "max_length": data.max_length, "padding": padding, "return_tensors": "pt"}
-        encoded = data.tokenizer(*self.text, **options)
+        encoded = data.tokenizer(*self.text, truncation=True, max_length=data.max_length, return_tensors="pt")
         inputs = {name: value.to(subject.device) for name, value in encoded.items()}
+        if self.reading == "padded":
+            inputs = padded(inputs, data.max_length, data.pad_id)
         return UserText(self.text, trace(subject.model, inputs, reading=self.reading))
 
     def run_all(
@@ -216,7 +225,7 @@ def _check_length(texts: Sequence[str], run: Run) -> None:
     """Refuse a text of the user's that is longer than the model can take; warn of one that ``data.max_length`` cuts."""
     data = run.datamodule
     length = len(data.tokenizer(*texts, verbose=False)["input_ids"])
-    positions = getattr(run.classifier.model.config, "max_position_embeddings", None)
+    positions = longest_text(run.classifier.model)
     if positions is not None and length > positions:
         raise UserError(f"text has {length} tokens, and the model takes {positions}; shorten it")
     if length > data.max_length:
@@ -247,6 +256,23 @@ def _comparable(analyses: dict[str, Analysis], *, finetuned: bool) -> dict[str, 
     if left_out:
         log.warning("left out, because there is no finetuned model: %s; add checkpoint=<run>", ", ".join(left_out))
     return {name: analysis for name, analysis in analyses.items() if name not in left_out}
+
+
+def _delimited(analyses: dict[str, Analysis], *, has_delimiters: bool) -> dict[str, Analysis]:
+    """Leave out analyses of [CLS] and [SEP], where the tokenizer sets none."""
+    left_out = [name for name, analysis in analyses.items() if analysis.needs_delimiters and not has_delimiters]
+    if left_out:
+        log.warning("left out, because the model's tokenizer sets no [CLS] and [SEP]: %s", ", ".join(left_out))
+    return {name: analysis for name, analysis in analyses.items() if name not in left_out}
+
+
+def _possible(analyses: dict[str, Analysis], context: Context) -> dict[str, Analysis]:
+    """Leave out analyses of what the model has not got."""
+    obstacles = {name: analysis.obstacle(context) for name, analysis in analyses.items()}
+    for name, obstacle in obstacles.items():
+        if obstacle is not None:
+            log.warning("left out, because %s: %s", obstacle, name)
+    return {name: analysis for name, analysis in analyses.items() if obstacles[name] is None}
 
 
 @dataclass

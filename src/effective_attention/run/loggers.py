@@ -65,7 +65,7 @@ class ForgivingWandbLogger(WandbLogger):
     def _log_results(self, results: AnalysisResults) -> None:
         import wandb
 
-        tables = {f"tables/{name}": wandb.Table(dataframe=_plain(table)) for name, table in results.tables.items()}
+        tables = {f"tables/{name}": wandb.Table(**_contents(table)) for name, table in results.tables.items()}
         figures = {f"figures/{name}": wandb.Image(str(path)) for name, path in results.figures.items()}
         pages = {f"pages/{name}": wandb.Html(page, inject=False) for name, page in _bearable(results.pages).items()}
         if tables or figures or pages:
@@ -98,9 +98,13 @@ def _bearable(pages: Mapping[str, str]) -> dict[str, str]:
     return {name: page for name, page in pages.items() if name not in large}
 
 
-def _plain(table: pd.DataFrame) -> pd.DataFrame:
-    """Replace missing integers and NaN, which W&B does not know, by None."""
-    return table.astype(object).where(table.notna(), None)
+def _contents(table: pd.DataFrame) -> dict[str, list[Any]]:
+    """Return columns and rows for W&B; missing integers and NaN, which it does not know, become None.
+
+    As lists: a frame of 100 000 rows, such as the exemplars of 270 heads, takes it three times longer.
+    """
+    plain = table.astype(object).where(table.notna(), None)
+    return {"columns": list(plain.columns), "data": plain.to_numpy().tolist()}
 
 
 def build_loggers(

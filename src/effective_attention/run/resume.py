@@ -24,7 +24,8 @@ from effective_attention.run.options.words import typed
 _FREE = re.compile(
     r"(run_dir|resume|recipe|logger|tagger|analysis|attention|reading|drift|save)(\..*)?"
     r"|text|text_pair|candidates|referents"
-    r"|data\.(num_workers|token_cache|dir|source\.dir)"  # of another folder the content is compared
+    r"|data\.(num_workers|token_cache|(source\.)?(dir|file))"  # of another folder the content is compared
+    r"|model\.fetch"
     r"|trainer\.(max_epochs|enable_progress_bar|enable_model_summary|log_every_n_steps|profiler)"  # epochs: see below
 )
 """Options that change nothing of what is learnt."""
@@ -112,7 +113,8 @@ def _checked(options: Any) -> list[str]:
     unsafe = [option for option in texts if _COULD_RUN_CODE.search(option)]
     for option in unsafe:
         print(f"warning: resume: {option!r} is not taken over, as it could name code; give it again", file=sys.stderr)
-    return [option for option in texts if "=" in option and option not in unsafe]
+    fetches = [option for option in texts if _name(option) == "model.fetch"]  # no run may say yes for its next user
+    return [option for option in texts if "=" in option and option not in [*unsafe, *fetches]]
 
 
 def _is_replaced(option: str, options: list[str], typed: Mapping[str, str]) -> bool:

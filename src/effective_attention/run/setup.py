@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +15,22 @@ import transformers
 from omegaconf import DictConfig
 from transformers import PreTrainedModel
 
+from effective_attention.attention.model_facts import longest_text
 from effective_attention.attention.swap import check_swappable
+from effective_attention.attention.variants import VARIANTS
 from effective_attention.data.datamodule import Source, TextDataModule
+from effective_attention.data.padding import agree_on_padding, padding_changes_answer
 from effective_attention.data.tasks import Task
 from effective_attention.errors import UserError, first_line
 from effective_attention.finite import check_weights
 from effective_attention.models.checkpoints import read_checkpoint, restore_classifier
 from effective_attention.models.classifier import CHECKPOINT_KEY, SequenceClassifier
-from effective_attention.models.encoders import Encoder, encoder_from_dict
+from effective_attention.models.encoders import Encoder, PretrainedEncoder, encoder_from_dict
 from effective_attention.models.places import find_checkpoint
 from effective_attention.run.options.check import check_options
 from effective_attention.run.options.targets import build, check_targets
+
+log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -54,7 +59,9 @@ class Run:
         """Return the model as it was before finetuning; its random parts are drawn from the seed alone."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.classifier.origin["seed"])
-            return self.encoder.classifier(self.classifier.model.config.num_labels)
+            model = self.encoder.classifier(self.classifier.model.config.num_labels)
+        agree_on_padding(model, self.datamodule.tokenizer)
+        return model
 
 
 def prepare(cfg: DictConfig, checkpoint: str | None) -> Run:
@@ -78,7 +85,7 @@ def prepare(cfg: DictConfig, checkpoint: str | None) -> Run:
     else:
         state = read_checkpoint(find_checkpoint(checkpoint, "checkpoint"), task)
         classifier = restore_classifier(state, task)
-        encoder = encoder_from_dict(state[CHECKPOINT_KEY]["encoder"])
+        encoder = _with_consent(encoder_from_dict(state[CHECKPOINT_KEY]["encoder"]), cfg)
     origin_of_weights = f"model {encoder.name}" if checkpoint is None else f"checkpoint={checkpoint}"
     check_weights(classifier.model.state_dict(), origin_of_weights)
     for kind in cfg.attention.kinds:
@@ -87,6 +94,12 @@ def prepare(cfg: DictConfig, checkpoint: str | None) -> Run:
     datamodule.split(datamodule.eval_split)
     facts = _facts(task, source, encoder, seed=cfg.seed, checkpoint=checkpoint)
     return Run(Path(cfg.run_dir), task, encoder, datamodule, classifier, facts, checkpoint)
+
+
+def _with_consent(encoder: Encoder, cfg: DictConfig) -> Encoder:
+    """Take over whether a checkpoint's model may be fetched, if the user has named that very model."""
+    named = isinstance(encoder, PretrainedEncoder) and encoder.name == cfg.model.get("name")
+    return replace(encoder, fetch=cfg.model.get("fetch", "ask")) if named else encoder
 
 
 def check_everything(cfg: DictConfig) -> None:
@@ -138,15 +151,39 @@ def _datamodule(
     cfg: DictConfig, task: Task, source: Source, encoder: Encoder, classifier: SequenceClassifier
 ) -> TextDataModule:
     options = {name: value for name, value in cfg.data.items() if name in _DATA_OPTIONS}
+    tokenizer = encoder.tokenizer()
+    pad_id = agree_on_padding(classifier.model, tokenizer)
+    if tokenizer.pad_token_id is None:
+        token = tokenizer.convert_ids_to_tokens(pad_id)
+        log.info("the tokenizer of %s has no padding token: texts are filled up with %r", encoder.name, token)
     return TextDataModule(
         task,
         source,
-        encoder.tokenizer(),
+        tokenizer,
+        pad_id=pad_id,
+        equal_lengths=_without_padding(cfg, classifier, tokenizer, pad_id),
         seed=cfg.seed,
         split=cfg.split,
-        max_positions=getattr(classifier.model.config, "max_position_embeddings", None),
+        max_positions=longest_text(classifier.model),
         **options,
     )
+
+
+def _without_padding(cfg: DictConfig, classifier: SequenceClassifier, tokenizer: Any, pad_id: int) -> bool:
+    """Tell whether no text may be padded, as the model would answer from padding; refuse options that ask for it."""
+    if not padding_changes_answer(classifier.model, tokenizer, pad_id):
+        return False
+    name = type(classifier.model).__name__
+    asked = {
+        "data.padding=max_length": cfg.data.padding == "max_length",
+        "reading=padded": cfg.get("reading") == "padded",
+        "attention padded": any(VARIANTS[kind].full_length for kind in cfg.attention.kinds),
+    }
+    for option, is_asked in asked.items():
+        if is_asked:
+            raise UserError(f"{option} fills texts up, which changes what {name} answers; leave it out for this model")
+    log.info("padding changes what %s answers: texts run in batches of one length", name)
+    return True
 
 
 _DATA_OPTIONS = ("batch_size", "max_length", "padding", "limit_train", "limit_eval", "num_workers", "token_cache")
@@ -164,9 +201,7 @@ def _facts(task: Task, source: Source, encoder: Encoder, *, seed: int, checkpoin
     facts["run/embedded"] = bool(embedded)
     if embedded:
         command = "train.py" if task.has_labels else "evaluate.py model=bert_base"
-        real = (
-            f"task={task.name} data=local data.dir=<folder>" if task.loaders else f"+experiment=paper task={task.name}"
-        )
+        real = f"task={task.name} {task.local_options}" if task.loaders else f"+experiment=paper task={task.name}"
         facts["run/note"] = (
             f"embedded {' and '.join(embedded)}: a small demonstration, not the paper's setting; "
             f"for the real thing: python {command} {real}"

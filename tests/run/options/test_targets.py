@@ -25,7 +25,7 @@ class Own:
         table: Mapping[str, Sequence[int]] | None = None,
         place: Path | None = None,
         anything: Any = None,
-        unknown: "NotThere" = None,  # type: ignore[name-defined]
+        unknown: "NotThere" = None,  # type: ignore[name-defined]  # noqa: F821
     ) -> None:
         if count == 13:
             raise ValueError("13 brings\nbad luck")

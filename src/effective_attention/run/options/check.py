@@ -10,6 +10,7 @@ from omegaconf import DictConfig, OmegaConf
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
+from effective_attention.data.plain_text import check_file
 from effective_attention.errors import UserError
 from effective_attention.models.places import find_checkpoint, find_results
 from effective_attention.run.options.record import recorded
@@ -52,11 +53,24 @@ def _check_places(options: Mapping[str, Any]) -> None:
     if options["resume"] is not None:
         find = find_checkpoint if "optimizer" in options else find_results
         find(options["resume"], "resume")
-    data = options["data"]
-    if "dir" in data and (data["dir"] is None or not Path(str(data["dir"])).expanduser().is_dir()):
-        problem = "is not a folder" if data["dir"] and Path(str(data["dir"])).exists() else "no such folder"
-        example = f"{options['task'].get('tsv_folder', 'MRPC')}/train.tsv or train.csv"
-        raise UserError(f"data.dir={data['dir'] or 'null'}: {problem}; give the one that holds {example}")
+    if "dir" in options["data"]:
+        _check_local(options["task"], options["data"])
+
+
+def _check_local(task: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+    """Look for the user's own data: a folder, or a single file for a task that is read from one."""
+    wanted, other = ("file", "dir") if "file" in task.get("loaders", {}) else ("dir", "file")
+    if data.get(other) is not None:
+        raise UserError(f"data.{other}={data[other]} is not for task={task['name']}; add data.{wanted}=<value> instead")
+    if data.get(wanted) is None:
+        raise UserError(f"data.{wanted} is not set; add data.{wanted}=<value>")
+    place = Path(str(data[wanted])).expanduser()
+    if wanted == "file":
+        check_file(place)
+    elif not place.is_dir():
+        problem = "is not a folder" if place.exists() else "no such folder"
+        example = f"{task.get('tsv_folder', 'MRPC')}/train.tsv or train.csv"
+        raise UserError(f"data.dir={data['dir']}: {problem}; give the one that holds {example}")
 
 
 class Found(NamedTuple):

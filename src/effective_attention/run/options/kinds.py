@@ -59,9 +59,10 @@ Text = Annotated[str, AfterValidator(_not_blank), AfterValidator(_encodable)]
 Word = Annotated[str | Annotated[int, Strict()] | Annotated[float, Strict()], Words("a word")]
 Place = Annotated[Text, BeforeValidator(_folder_name), Words("a path")]
 Folder = Annotated[str | int, Words("a folder")]  # one called 2024 comes as a number
+File = Annotated[str | int, Words("a file")]
 Reserved = Annotated[None, Words("left out: the command sets it itself")]
 
 __all__ = [
-    "Built", "Count", "CountOrNone", "Folder", "NotNegative", "Options", "Place", "Positive", "Reserved", "Seed",
-    "Share", "Text", "Word",
+    "Built", "Count", "CountOrNone", "File", "Folder", "NotNegative", "Options", "Place", "Positive", "Reserved",
+    "Seed", "Share", "Text", "Word",
 ]  # fmt: skip

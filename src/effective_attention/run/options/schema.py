@@ -15,6 +15,7 @@ from effective_attention.run.options.kinds import (
     Built,
     Count,
     CountOrNone,
+    File,
     Folder,
     NotNegative,
     Options,
@@ -49,6 +50,7 @@ class Task(Built):
 class Model(Built):
     name: Text = ""
     revision: Text | None = None
+    fetch: Literal["ask", "yes", "no"] = "ask"
 
 
 class Data(Options):
@@ -61,6 +63,9 @@ class Data(Options):
     token_cache: Place | None
     source: Built
     dir: Folder | None = Field(default=None, json_schema_extra={"only_with": "data=local"})
+    file: File | None = Field(default=None, json_schema_extra={"only_with": "data=local"})
+    unit: Literal["line", "paragraph"] = Field(default="line", json_schema_extra={"only_with": "data=local"})
+    min_words: Count = Field(default=1, json_schema_extra={"only_with": "data=local"})
     skip_broken_rows: bool = Field(default=False, json_schema_extra={"only_with": "data=local or data=hub"})
 
 

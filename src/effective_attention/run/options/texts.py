@@ -7,7 +7,7 @@ import re
 
 TEXTS = ("text", "text_pair", "analysis.explorer.beside_text", "analysis.explorer.beside_text_pair")
 """The options whose value is a text of the user's."""
-PLACES = ("resume", "checkpoint", "data.dir", "data.token_cache", "hydra.run.dir", "hydra.sweep.dir")
+PLACES = ("resume", "checkpoint", "data.dir", "data.file", "data.token_cache", "hydra.run.dir", "hydra.sweep.dir")
 """The options whose value is a place on the disk."""
 _ONE_QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 _QUOTED = re.compile(rf"(?s:{_ONE_QUOTED})")
