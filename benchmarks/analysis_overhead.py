@@ -28,7 +28,7 @@ from hydra.utils import instantiate
 from rich.progress import track
 
 from effective_attention.analyses.common.subject import Subject
-from effective_attention.attention.hook import attention_function
+from effective_attention.attention.interface import attention_function
 from effective_attention.data.annotation.tagging import annotate
 from effective_attention.data.datamodule import TextDataModule
 

@@ -2,11 +2,15 @@
 
     python benchmarks/lengths.py                  # every shape and length: some minutes
     python benchmarks/lengths.py bert gpt2 --rounds 5
+    python benchmarks/lengths.py --models smollm2 mpnet_base --text wiki.txt   # real weights, real text
 
 Whole models with random weights, two layers of their family's base size, batch 2, no gradients. Standard attention is
 the model's own eager one, asked for its weights; effective attention is asked for its weights too (*whole*), or for
 nothing (*factors*: what a model runs with when nobody looks). All take turns in every round; the table shows the median
 ratio and its quartiles. Absolute times are not a result: they are the machine's.
+
+With ``--models``, whole models with the weights of a folder, or of what `python -m effective_attention.models fetch`
+has brought, on consecutive tokens of a text.
 """
 
 from __future__ import annotations
@@ -15,18 +19,22 @@ import argparse
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import torch
 import transformers
 from rich.progress import Progress
 from torch import Tensor
 from transformers import PreTrainedModel
+from transformers import PreTrainedTokenizerBase as Tokenizer
 
 from effective_attention import use_attention
+from effective_attention.models.packaged import PACKAGED, fetch
 from effective_attention.run.turns import in_turn, ratio_quartiles
 
 BATCH = 2
 VOCABULARY = 5000
+REAL_LENGTHS = (128, 512)
 CASES: dict[str, tuple[str, tuple[int, ...]]] = {
     "bert": ("BERT-base shape", (128, 512, 1024, 2048)),
     "gpt2": ("GPT-2 small shape, causal", (96, 192, 384, 1024)),
@@ -77,10 +85,23 @@ def run(model: PreTrainedModel, kind: str, inputs: dict[str, Tensor], *, weights
         model(**inputs, output_attentions=weights)
 
 
-def measure(name: str, length: int, rounds: int) -> dict[str, list[float]]:
+def real(name: str) -> tuple[PreTrainedModel, Tokenizer]:
+    """Load a folder, or a packaged model from the cache."""
+    folder = fetch(name, agree=False) if name in PACKAGED else name
+    model = transformers.AutoModel.from_pretrained(folder).eval()
+    return model, transformers.AutoTokenizer.from_pretrained(folder)
+
+
+def windows(tokenizer: Tokenizer, text: Path, length: int) -> Tensor:
+    """Return consecutive tokens of a text (batch, length), without special tokens."""
+    characters = 20 * BATCH * length  # more than enough
+    ids = tokenizer(text.read_text(encoding="utf-8")[:characters], add_special_tokens=False)["input_ids"]
+    return torch.tensor(ids[: BATCH * length]).view(BATCH, length)
+
+
+def measure(model: PreTrainedModel, ids: Tensor, rounds: int) -> dict[str, list[float]]:
     """Return the seconds of each round, by kind."""
-    model = build(name, length)
-    inputs = {"input_ids": torch.randint(3, VOCABULARY, (BATCH, length))}
+    inputs = {"input_ids": ids}
     work = {
         "standard": partial(run, model, "standard", inputs, weights=True),
         "whole": partial(run, model, "effective", inputs, weights=True),
@@ -105,7 +126,14 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="shape", help=f"which: {', '.join(CASES)}; default: all")
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--lengths", type=int, nargs="*", help="other lengths")
+    parser.add_argument("--models", nargs="+", default=[], help="folders, or packaged models in the cache")
+    parser.add_argument(
+        "--text", type=Path, default=Path("../shared/data/wiki/wikitext2_test.txt"), help="their text (%(default)s)"
+    )
     options = parser.parse_args()
+    if options.models:
+        print_table(measure_real(options))
+        return
     unknown = sorted(set(options.names) - set(CASES))
     if unknown:
         parser.error(f"{unknown[0]} is no shape; choose from {', '.join(CASES)}")
@@ -114,9 +142,30 @@ def main() -> None:
     with Progress() as progress:
         cases = [(name, length) for name in names for length in options.lengths or CASES[name][1]]
         for name, length in progress.track(cases):
-            seconds = measure(name, length, options.rounds)
-            ratios = [quartiles(seconds, kind) for kind in ("whole", "factors")]
-            rows.append(" | ".join((CASES[name][0], str(length), *ratios)))
+            ids = torch.randint(3, VOCABULARY, (BATCH, length))
+            rows.append(row(CASES[name][0], measure(build(name, length), ids, options.rounds), length))
+    print_table(rows)
+
+
+def measure_real(options: argparse.Namespace) -> list[str]:
+    rows = []
+    with Progress() as progress:
+        lengths = options.lengths or REAL_LENGTHS
+        task = progress.add_task("", total=len(options.models) * len(lengths))
+        for name in options.models:
+            model, tokenizer = real(name)
+            for length in lengths:
+                seconds = measure(model, windows(tokenizer, options.text, length), options.rounds)
+                rows.append(row(f"{Path(name).name}, real weights", seconds, length))
+                progress.advance(task)
+    return rows
+
+
+def row(title: str, seconds: dict[str, list[float]], length: int) -> str:
+    return " | ".join((title, str(length), *(quartiles(seconds, kind) for kind in ("whole", "factors"))))
+
+
+def print_table(rows: list[str]) -> None:
     print("model | tokens | whole / standard, median (quartiles) | factors / standard")
     print("---|---|---|---")
     print("\n".join(rows))

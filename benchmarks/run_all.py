@@ -26,6 +26,8 @@ COMMANDS = {
     "mixed_precision": ("Training in bfloat16", "mixed_precision.py"),
     "effective_overhead": ("Effective attention in a whole model", "effective_overhead.py --layers 2 --rounds 9"),
     "lengths": ("Effective attention at any length", "lengths.py"),
+    "real_models": ("Effective attention in real models", "lengths.py --models smollm2 mpnet_base"),
+    "long_texts": ("Memory of long texts", "long_texts.py"),
     "analysis_overhead": ("Analyses in one pass", "analysis_overhead.py"),
     "memory": ("Peak memory on ten times the examples", "analysis_overhead.py --memory"),
     "flow": ("Attention flow", "flow.py --tokens 32 --layers 6 --rounds 5"),
