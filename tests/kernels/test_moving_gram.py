@@ -163,6 +163,29 @@ def test_dimensions_that_are_the_same_but_for_rounding(solve: Solve) -> None:
     assert found.rank.max() == 4
 
 
+@pytest.mark.parametrize("kind", ["causal", "window", "around"])
+def test_queries_with_independent_keys_may_be_skipped(kind: str) -> None:
+    value = values(24)
+    value[0, 3] = value[0, 1]  # of the first problem, the first keys are not independent
+    seen = torch.ones(3, KEYS, dtype=torch.bool)
+    start, stop = (part.expand(3, -1) for part in moving(kind))
+    output = torch.randn(3, 2, KEYS, 24, dtype=torch.float64)
+    whole = compiled(value, seen, start, stop, output)
+    state = State.empty(3, 24)
+    found = moving_gram.solve_along(value, seen, start, stop, output, state=state, skip_independent=True)
+    assert torch.equal(found.rank, whole.rank)
+    skipped = (found.coefficients == 0).all(dim=-1).all(dim=1)  # (problem, query)
+    assert (found.rank == stop - start)[skipped].all()
+    assert skipped[1:, :20].all()
+    assert not skipped[0, 3:5].any()
+    assert torch.equal(found.output[skipped[:, None].expand(3, 2, KEYS)], output[skipped[:, None].expand(3, 2, KEYS)])
+    kept = ~skipped[:, None, :, None]
+    torch.testing.assert_close(found.coefficients * kept, whole.coefficients * kept, atol=1e-9, rtol=1e-6)
+    for p, q in ((1, 5), (2, 19)):
+        own = value[p, start[p, q] : stop[p, q]].double()
+        assert torch.linalg.cond(own) <= found.bound[p, q] <= LIMIT
+
+
 @pytest.mark.parametrize("kind", ["causal", "window"])
 @pytest.mark.parametrize("repeated", [False, True])
 def test_a_stream_is_the_same_as_all_at_once(kind: str, repeated: bool) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -13,7 +15,7 @@ from effective_attention.attention.inputs import check_output, only_seen
 from effective_attention.attention.interval_split import solve
 from effective_attention.attention.intervals import Intervals, causal_intervals
 from effective_attention.attention.precision import without_autocast
-from effective_attention.kernels.solution import Solution, State
+from effective_attention.kernels.solution import Solution
 
 
 @torch.no_grad()
@@ -91,11 +93,11 @@ def by_keys(output: Tensor, value: Tensor, seen: Tensor) -> Factors:
     )
 
 
-def solve_shared(output: Tensor, value: Tensor, intervals: Intervals, *, state: State | None = None) -> Solution:
-    """Find the coefficients of every query; heads that share values are solved together."""
+def solve_shared(output: Tensor, value: Tensor, intervals: Intervals, **options: Any) -> Solution:
+    """Find the coefficients of every query; heads that share values are solved together. For options see ``solve``."""
     with without_autocast(value.device):
         grouped = torch.unflatten(output, 1, (value.shape[1], -1))
-        return solve(grouped, value, intervals, default_rtol(value.dtype), state=state)
+        return solve(grouped, value, intervals, default_rtol(value.dtype), **options)
 
 
 def rows_of(

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from effective_attention.attention.intervals import Intervals
 from effective_attention.kernels import choice
-from effective_attention.kernels.solution import LIMIT, Solution, State
+from effective_attention.kernels.solution import Solution, State
 
 SMALLEST_RTOL = 3e-7
 """The smallest tolerance for which what the recursion takes for zero counts as zero."""
@@ -29,6 +29,7 @@ def solve(
     rtol: float,
     *,
     state: State | None = None,
+    skip_independent: bool = False,
 ) -> Solution:
     """Find the coefficients of every query.
 
@@ -38,6 +39,7 @@ def solve(
         intervals: The keys each query sees, the same for all heads of a group.
         rtol: Up to ``rtol`` times the largest, singular values count as zero; below ``SMALLEST_RTOL`` nothing is sure.
         state: See ``choice.solve_along``.
+        skip_independent: See there too.
 
     Returns:
         Coefficients and output (batch, shared, group, query, d_head), bound and rank (batch, shared, query).
@@ -53,11 +55,19 @@ def solve(
     outputs = output.flatten(0, 1).double()
     if order is not None:
         start, stop = start.gather(1, order), stop.gather(1, order)
-        outputs = outputs.gather(2, order[:, None, :, None].expand_as(outputs))
-    found = choice.solve_along(value.flatten(0, 1), flat(intervals.seen), start, stop, outputs, state=state)
+        outputs = _in_order(outputs, order)
+    found = choice.solve_along(
+        value.flatten(0, 1),
+        flat(intervals.seen),
+        start,
+        stop,
+        outputs,
+        state=state,
+        skip_independent=skip_independent,
+    )
     if order is not None:
         found = _unsorted(found, order)
-    certain = (found.bound * rtol < 1) & (found.bound <= LIMIT)  # then nothing that was kept counts as zero
+    certain = found.bound * rtol < 1  # then nothing that was kept counts as zero
     if rtol < SMALLEST_RTOL:
         certain = torch.zeros_like(certain)
     return Solution(
@@ -79,13 +89,19 @@ def _order(start: Tensor, stop: Tensor, keys: int) -> Int[Tensor, "problem query
 
 def _unsorted(found: Solution, order: Tensor) -> Solution:
     back = order.argsort(dim=1)
-    rows = back[:, None, :, None].expand_as(found.coefficients)
     return Solution(
-        found.coefficients.gather(2, rows),
-        found.output.gather(2, rows),
+        _in_order(found.coefficients, back),
+        _in_order(found.output, back),
         found.bound.gather(1, back),
         found.rank.gather(1, back),
     )
+
+
+def _in_order(rows: Tensor, order: Tensor) -> Tensor:
+    """Put the queries of (problem, group, query, d_head) in an order (problem, query)."""
+    if bool((order == order[0]).all()):  # most often; some times faster
+        return rows[:, :, order[0]]
+    return rows.gather(2, order[:, None, :, None].expand_as(rows))
 
 
 class IntervalSplit(torch.autograd.Function):
@@ -130,7 +146,7 @@ def _split_rows(attention: Tensor, value: Tensor, intervals: Intervals, rtol: fl
     precise = value.double()[:, :, None]
     queries = attention.shape[3]
     output = torch.cat([attention[:, :, :, rows].double() @ precise for rows in _blocks(queries)], dim=3)
-    found = solve(output, value, intervals, rtol)
+    found = solve(output, value, intervals, rtol, skip_independent=True)
     free = (found.rank == intervals.counts) | (found.rank < 0)  # all keys independent: then A is all effective
     effective = torch.empty_like(attention)
     for rows in _blocks(queries):

@@ -120,7 +120,7 @@ def _by_intervals(call: Plain, intervals: Intervals, output: Tensor) -> Factors 
     rows = _Rows.of(call, intervals, few)
     answers = output.double()
     answers[:, :, rows.queries] = rows.output
-    solution = solve_shared(answers, call.value, intervals)
+    solution = solve_shared(answers, call.value, intervals, skip_independent=True)  # few keys: weights are known
     factors = _rounded(from_solution(output, call.value, intervals, solution), output.dtype)
     unsure = ~(factors.error <= LARGEST_ERROR)  # (batch, head, query)
     unsure[:, :, rows.queries] = ~solution.bound.isfinite().repeat_interleave(rows.groups, dim=1)[:, :, rows.queries]

@@ -90,6 +90,7 @@ def solve_along(
     output: Tensor,
     *,
     state: State | None = None,
+    skip_independent: bool = False,
 ) -> Solution:
     """Solve ``w (V^T V) = o`` for every query, V being the keys of its interval that are seen.
 
@@ -103,13 +104,16 @@ def solve_along(
         output: o, (problem, group, query, d_head), float64: ``group`` queries share their keys.
         state: Go on from an earlier call, of which these values are a continuation; changed. The reference has no use
             for it.
+        skip_independent: Whether queries whose keys are independent may get 0 for coefficients, because the caller
+            knows their attention, all of which is effective. The reference solves them all the same.
     """
     value = _readable(value)
     if value.device.type == "cpu" and _compiles(_compile_moving_gram, value.dtype):
         from effective_attention.kernels import moving_gram
 
         known = State.empty(len(value), value.shape[2]) if state is None else state
-        return moving_gram.solve_along(value, seen, start, stop, output, state=known)
+        skip = skip_independent and state is None
+        return moving_gram.solve_along(value, seen, start, stop, output, state=known, skip_independent=skip)
     return moving_gram_reference.solve_along(value, seen, start, stop, output)
 
 

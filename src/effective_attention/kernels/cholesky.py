@@ -78,8 +78,8 @@ def compile_loops(dtype: torch.dtype) -> None:
 
 
 @loop
-def _remaining_tile(rows, factor, top, column):  # type: ignore[no-untyped-def]
-    """Return the tile of ``rows^T rows`` at (``top``, ``column``), less what the factor's rows above it make up."""
+def _gram_tile(rows, top, column):  # type: ignore[no-untyped-def]
+    """Return the tile of ``rows^T rows`` at (``top``, ``column``)."""
     row0, row1, row2, row3 = zeros(), zeros(), zeros(), zeros()
     for k in range(len(rows)):
         right = load(rows, k, column)
@@ -87,7 +87,13 @@ def _remaining_tile(rows, factor, top, column):  # type: ignore[no-untyped-def]
         row1 = plus(row1, rows[k, top + 1], right)
         row2 = plus(row2, rows[k, top + 2], right)
         row3 = plus(row3, rows[k, top + 3], right)
-    return _less_rows_above((row0, row1, row2, row3), factor, top, column)
+    return row0, row1, row2, row3
+
+
+@loop
+def _remaining_tile(rows, factor, top, column):  # type: ignore[no-untyped-def]
+    """Return the tile of ``rows^T rows`` at (``top``, ``column``), less what the factor's rows above it make up."""
+    return _less_rows_above(_gram_tile(rows, top, column), factor, top, column)
 
 
 @loop
@@ -268,18 +274,53 @@ def _multiply(rows, length, inverse):  # type: ignore[no-untyped-def]
 def _are_independent(value, seen, shift):  # type: ignore[no-untyped-def]
     """Return whether the shifted Gram matrix of one problem's seen rows has a factor."""
     keys = _places_of_true(seen)
-    length, width = len(keys), value.shape[1]
-    if length > width:
+    if len(keys) > value.shape[1]:
         return False
+    columns, trace = _padded_columns(value, keys)
+    return _factor(columns, shift * trace, np.empty((columns.shape[1], columns.shape[1])))
+
+
+@loop
+def condition_of_rows(value, seen):  # type: ignore[no-untyped-def]
+    """Return a bound of the condition number of one problem's seen rows; infinite where they are not independent."""
+    keys = _places_of_true(seen)
+    if len(keys) > value.shape[1]:
+        return np.inf
+    columns, trace = _padded_columns(value, keys)
+    size = columns.shape[1]
+    factor, inverse = np.empty((size, size)), np.zeros((size, size))
+    if not _factor(columns, 0.0, factor):
+        return np.inf
+    invert(factor, inverse)
+    return np.sqrt(trace * _sum_of_squares(inverse, len(keys)))
+
+
+@loop
+def _padded_columns(value, keys):  # type: ignore[no-untyped-def]
+    """Return V's rows at ``keys`` as columns in float64, then a row for each spare column; and their sum of squares."""
+    length, width = len(keys), value.shape[1]
     size = _round_up(length, LANES)
-    columns = np.zeros((width + size - length, size))  # V^T, then the spare columns' own rows
+    columns = np.zeros((width + size - length, size))
     for place in range(length):
         for k in range(width):
             columns[k, place] = value[keys[place], k]
     trace = _sum_of_squares(columns, width)
     for spare in range(size - length):
         columns[width + spare, length + spare] = np.sqrt(trace)
-    return _factor(columns, shift * trace, np.empty((size, size)))
+    return columns, trace
+
+
+@loop
+def fill_gram(value, seen, gram):  # type: ignore[no-untyped-def]
+    """Fill ``gram`` with ``V^T V`` of one problem's seen rows; spare columns stay 0."""
+    keys = _places_of_true(seen)
+    rows = np.zeros((len(keys), len(gram)))
+    for place in range(len(keys)):
+        for column in range(value.shape[1]):
+            rows[place, column] = value[keys[place], column]
+    for top in range(0, len(gram), 4):
+        for column in range(0, len(gram), LANES):
+            store_tile(gram, top, column, _gram_tile(rows, top, column))
 
 
 @loop

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from effective_attention.kernels.cholesky import fill_gram
 from effective_attention.kernels.small_matrices import (
     change,
     change_both,
@@ -35,7 +36,7 @@ CHANGES = 64  # before P is made anew
 _CANCELS = 0.05  # what must be left of a key's weight when it is removed
 _TAKEN = 1e3  # times what is left, that may have been taken away before G is summed anew
 _GROWING, FULL, _STALE, SHIFTED, FACTORED = 0, 1, 2, 3, 4
-_MANY = 3  # times d_head keys: with fewer, removing one cancels too often for P to be worth making
+_MANY = 1.3  # times d_head keys: with fewer, removing one cancels too often for P to be worth making
 _SMALL_SHIFT = 1e-12  # of the trace of G: well above rounding in float64, below the smallest eigenvalue that counts
 _LARGE_SHIFT = 1e-7  # well above what rounding in float32 leaves of a dimension
 _LEFT = 2e-7  # of the shift, that V may have below it: that much of a row's attention could be wrong
@@ -52,6 +53,15 @@ def forget(gram, inverse, outside, places, sums):  # type: ignore[no-untyped-def
         outside[k, k] = 1.0
     for k in range(len(places)):
         places[k] = 0
+    sums[0] = 0.0
+
+
+@loop
+def begin_with(value, seen, start, stop, gram, places, sums):  # type: ignore[no-untyped-def]
+    """Begin with the keys of an interval, of which it is known that they span all dimensions; P is yet to be made."""
+    fill_gram(value[start:stop], seen[start:stop], gram)
+    places[0], places[1], places[2] = start, stop, value.shape[1]
+    places[3], places[4], places[5] = value.shape[1], _STALE, CHANGES
     sums[0] = 0.0
 
 
@@ -256,5 +266,11 @@ def proved(gram, inverse, places, sums, width):  # type: ignore[no-untyped-def]
     if places[4] == SHIFTED:
         return places[3], LIMIT
     if places[4] == FACTORED:
-        return places[3], np.sqrt(trace(gram, width) * sums[1])
-    return places[3], np.sqrt(trace(gram, width) * trace(inverse, width))
+        return places[3], up_to_limit(np.sqrt(trace(gram, width) * sums[1]))
+    return places[3], up_to_limit(np.sqrt(trace(gram, width) * trace(inverse, width)))
+
+
+@loop
+def up_to_limit(condition):  # type: ignore[no-untyped-def]
+    """Return a bound of the condition number, infinite where P is not exact enough for it."""
+    return condition if condition <= LIMIT else np.inf

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from effective_attention.kernels.gram_changes import up_to_limit
 from effective_attention.kernels.small_matrices import step_gram, step_inverse, trace
 from effective_attention.kernels.threads import loop
 
@@ -36,7 +37,7 @@ def extend(value, gram, inverse, places, output, coefficients, result, bound, ra
         for n in range(pair):
             _read(value, key + k + n, True, keys, n)
             total += _dot(keys, n, keys, n)
-            bound[query + k + n] = np.sqrt(total * bound[query + k + n])
+            bound[query + k + n] = up_to_limit(np.sqrt(total * bound[query + k + n]))
             rank[query + k + n] = width
     places[1] += run
     places[2] += run

@@ -17,6 +17,9 @@ number of V; ``P`` is made anew from a Cholesky factor of ``G`` every 64 changes
 cancel; ``G`` is summed anew when too much was taken away from it. Where none of this proves the condition number below
 ``LIMIT``, the query is marked, and somebody else solves it. ``gram_changes`` has the details.
 
+Windows with so few keys that removing one always cancels are followed by other means (``tight_windows``). Queries whose
+keys are independent need nothing but the proof of that, where the caller has their attention (``skip_independent``).
+
 ``moving_gram_reference`` is the same in plain PyTorch, for a GPU and to test this by.
 """
 
@@ -27,12 +30,14 @@ import torch
 from numba import prange
 from torch import Tensor
 
+from effective_attention.kernels.cholesky import condition_of_rows
 from effective_attention.kernels.gram_changes import (
     CHANGES,
     FACTORED,
     FULL,
     SHIFTED,
     add,
+    begin_with,
     forget,
     proved,
     read,
@@ -42,13 +47,25 @@ from effective_attention.kernels.gram_changes import (
 )
 from effective_attention.kernels.gram_runs import extend
 from effective_attention.kernels.small_matrices import multiply, multiply_rows
-from effective_attention.kernels.solution import Solution, State
+from effective_attention.kernels.solution import LIMIT, Solution, State
 from effective_attention.kernels.threads import loop, run_threaded
+from effective_attention.kernels.tight_windows import follow_window, length_of_window_run
 
+_PATIENCE = 8  # queries that go the long way before a tight window is tried again
+_WORTH_IT = 4  # queries whose keys are looked at together, at least
 _AGAIN = 3  # times: each leaves a hundredth at most, as ``gram_changes._GAP`` says
 
 
-def solve_along(value: Tensor, seen: Tensor, start: Tensor, stop: Tensor, output: Tensor, *, state: State) -> Solution:
+def solve_along(
+    value: Tensor,
+    seen: Tensor,
+    start: Tensor,
+    stop: Tensor,
+    output: Tensor,
+    *,
+    state: State,
+    skip_independent: bool = False,
+) -> Solution:
     """Solve for every query, in the order in which they come.
 
     Args:
@@ -58,6 +75,7 @@ def solve_along(value: Tensor, seen: Tensor, start: Tensor, stop: Tensor, output
         stop: One behind its last.
         output: o, (problem, group, query, d_head), float64: ``group`` queries share their keys.
         state: Where to go on from; changed. A key's number counts from the first one ever seen.
+        skip_independent: See ``choice.solve_along``; only where ``state`` is not used again.
     """
     problems, group, queries, width = output.shape
     coefficients = np.empty((problems, group, queries, width))
@@ -67,7 +85,7 @@ def solve_along(value: Tensor, seen: Tensor, start: Tensor, stop: Tensor, output
     arrays = [part.contiguous().numpy() for part in (value, seen, start, stop, output)]
     held = state.gram, state.inverse, state.outside, state.places, state.sums
     results = coefficients, result, bound, rank
-    run_threaded(_solve_each, _solve_each_parallel, *arrays, held, results)
+    run_threaded(_solve_each, _solve_each_parallel, *arrays, skip_independent, held, results)
     return Solution(*map(torch.from_numpy, results))
 
 
@@ -87,22 +105,85 @@ def compile_loops(dtype: torch.dtype) -> None:
 
 
 @loop
-def _solve(value, seen, start, stop, output, gram, inverse, outside, places, sums, coefficients, result, bound, rank):  # type: ignore[no-untyped-def]
-    size = len(gram)
+def _solve(value, seen, start, stop, output, skip, held, results):  # type: ignore[no-untyped-def]
+    gram, inverse, outside, places, sums = held
+    coefficients, result, bound, rank = results
+    width, size = value.shape[1], len(gram)
     lines = np.zeros((6, 1, size))
     room = np.empty((2, size, size))
+    seen_before = _count_before(seen)
+    not_free = 0 if skip else len(start)  # up to this query it is known, or does not matter, which keys are independent
+    not_tight = 0  # up to this one, windows could not be followed
     query = 0
     while query < len(start):
-        run = _length_of_run(seen, start, stop, query, places)
-        if run > 0:
-            extend(value, gram, inverse, places, output, coefficients, result, bound, rank, query, run)
-            query += run
-            continue
-        _move(value, seen, start[query], stop[query], gram, inverse, outside, places, sums, lines)
-        renew(value, seen, gram, inverse, places, sums, room, lines[0])
-        _solve_here(gram, inverse, places, lines, output, coefficients, result, query)
-        rank[query], bound[query] = proved(gram, inverse, places, sums, value.shape[1])
-        query += 1
+        done = 0
+        if query >= not_free:
+            done, not_free = _skip_free(value, seen, seen_before, start, stop, output, held, results, query)
+        if done == 0 and query >= not_tight:
+            run = length_of_window_run(seen_before, start, stop, query, width)
+            done = follow_window(value, seen, start, stop, output, *results, query, run)
+            not_tight = query + done + _PATIENCE if done < run else 0
+        if done == 0:
+            done = _length_of_run(seen, start, stop, query, places)
+            extend(value, gram, inverse, places, output, *results, query, done)
+        if done == 0:
+            _move(value, seen, start[query], stop[query], gram, inverse, outside, places, sums, lines)
+            renew(value, seen, gram, inverse, places, sums, room, lines[0])
+            _solve_here(gram, inverse, places, lines, output, coefficients, result, query)
+            rank[query], bound[query] = proved(gram, inverse, places, sums, width)
+            done = 1
+        query += done
+
+
+@loop
+def _skip_free(value, seen, seen_before, start, stop, output, held, results, query):  # type: ignore[no-untyped-def]
+    """Skip queries whose keys, all together, are independent; return how many, and up to where there is none."""
+    gram, _, _, places, sums = held
+    _, _, bound, rank = results
+    width = value.shape[1]
+    run, first, last = _length_of_free_run(seen_before, start, stop, query, width)
+    condition = condition_of_rows(value[first:last], seen[first:last]) if run >= _WORTH_IT else np.inf
+    if not condition < LIMIT:
+        return 0, query + run
+    for k in range(query, query + run):
+        _hand_on(output, results, k)
+        rank[k], bound[k] = seen_before[stop[k]] - seen_before[start[k]], condition
+    if seen_before[last] - seen_before[first] == width:
+        begin_with(value, seen, first, last, gram, places, sums)
+    return run, 0
+
+
+@loop
+def _length_of_free_run(seen_before, start, stop, query, width):  # type: ignore[no-untyped-def]
+    """Count the queries from here on that together see no more keys than there are dimensions; where those are."""
+    first, last = start[query], stop[query]
+    k = query
+    while k < len(start):
+        some, more = min(first, start[k]), max(last, stop[k])
+        if seen_before[more] - seen_before[some] > width:
+            break
+        first, last = some, more
+        k += 1
+    return k - query, first, last
+
+
+@loop
+def _hand_on(output, results, query):  # type: ignore[no-untyped-def]
+    """Hand on what is asked for, without coefficients."""
+    coefficients, result, _, _ = results
+    for member in range(len(output)):
+        for k in range(output.shape[2]):
+            coefficients[member, query, k] = 0.0
+            result[member, query, k] = output[member, query, k]
+
+
+@loop
+def _count_before(seen):  # type: ignore[no-untyped-def]
+    """Return how many keys are seen before each key, and before the end."""
+    counts = np.zeros(len(seen) + 1, dtype=np.int64)
+    for key in range(len(seen)):
+        counts[key + 1] = counts[key] + seen[key]
+    return counts
 
 
 @loop
@@ -179,22 +260,20 @@ def _move(value, seen, start, stop, gram, inverse, outside, places, sums, lines)
 
 
 @loop
-def _solve_each(value, seen, start, stop, output, held, results):  # type: ignore[no-untyped-def]
+def _solve_each(value, seen, start, stop, output, skip, held, results):  # type: ignore[no-untyped-def]
     for p in range(len(value)):
-        _solve_one(value, seen, start, stop, output, held, results, p)
+        _solve_one(value, seen, start, stop, output, skip, held, results, p)
 
 
 @loop(parallel=True)
-def _solve_each_parallel(value, seen, start, stop, output, held, results):  # type: ignore[no-untyped-def]
+def _solve_each_parallel(value, seen, start, stop, output, skip, held, results):  # type: ignore[no-untyped-def]
     for p in prange(len(value)):
-        _solve_one(value, seen, start, stop, output, held, results, p)
+        _solve_one(value, seen, start, stop, output, skip, held, results, p)
 
 
 @loop
-def _solve_one(value, seen, start, stop, output, held, results, p):  # type: ignore[no-untyped-def]
+def _solve_one(value, seen, start, stop, output, skip, held, results, p):  # type: ignore[no-untyped-def]
     gram, inverse, outside, places, sums = held
     w, wg, bound, rank = results
-    _solve(
-        value[p], seen[p], start[p], stop[p], output[p], gram[p], inverse[p], outside[p], places[p], sums[p],
-        w[p], wg[p], bound[p], rank[p],
-    )  # fmt: skip
+    held_one = gram[p], inverse[p], outside[p], places[p], sums[p]
+    _solve(value[p], seen[p], start[p], stop[p], output[p], skip, held_one, (w[p], wg[p], bound[p], rank[p]))

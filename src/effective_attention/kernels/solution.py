@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 LIMIT = 1e5
-"""The largest condition number of V for which an answer is given: at this one it is exact to about 1e-6."""
+"""The largest condition number of V for which ``V^T V`` gives an answer: at this one it is exact to about 1e-6."""
 
 
 _UNIT = 8  # vectors.LANES, which cannot be had without numba
