@@ -228,3 +228,58 @@ def test_a_model_of_images_is_run_and_traced() -> None:
     split = decompose(layer.attention, layer.value)
     torch.testing.assert_close(split.effective, layer.part("effective"))
     assert seen.example(1).layers[0].attention.shape == (1, 2, 17, 17)
+
+
+# --- models that are watched ---
+
+
+SIZES = {
+    "vocab_size": 60,
+    "d_model": 16,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 24,
+    "decoder_ffn_dim": 24,
+    "max_position_embeddings": 64,
+}
+
+
+def build_mvp() -> Any:
+    torch.manual_seed(0)
+    return hf.MvpForConditionalGeneration(hf.MvpConfig(**SIZES)).eval()
+
+
+def test_a_watched_model_writes_the_same() -> None:
+    """Its encoder runs alone first, then its decoder, token by token."""
+    model = build_mvp()
+    inputs = {"input_ids": torch.randint(4, 60, (2, 20), generator=torch.Generator().manual_seed(0))}
+    own = model.generate(**inputs, max_new_tokens=5, do_sample=False)
+    with use_attention(model, "effective") as swap:
+        assert torch.equal(model.generate(**inputs, max_new_tokens=5, do_sample=False), own)
+    assert swap.calls > 2
+
+
+@pytest.mark.parametrize("build", [build_mvp, lambda: hf.FSMTForConditionalGeneration(fsmt_config()).eval()])
+def test_the_stacks_of_a_watched_model(build: Any) -> None:
+    inputs = {"input_ids": torch.randint(4, 60, (2, 20)), "decoder_input_ids": torch.randint(4, 60, (2, 9))}
+    model = build()
+    assert len(trace(model, inputs, stack="encoder").layers) == 2
+    for stack, queries, keys in (("decoder", 9, 9), ("cross", 9, 20)):
+        seen = trace(model, inputs, stack=stack)
+        assert [layer.shape[2:] for layer in seen.layers] == [(queries, keys)] * 2
+
+
+def fsmt_config() -> Any:
+    sizes = {name: size for name, size in SIZES.items() if name != "vocab_size"}
+    return hf.FSMTConfig(langs=["en", "de"], src_vocab_size=60, tgt_vocab_size=60, **sizes)
+
+
+@torch.no_grad()
+def test_outputs_of_any_form() -> None:
+    """A tuple, and a model of texts and images without hidden states of its own."""
+    model = hf.BertModel(hf.BertConfig(vocab_size=60, hidden_size=16, num_hidden_layers=1, num_attention_heads=2))
+    model.config.return_dict = False
+    seen = trace(model.eval(), {"input_ids": torch.randint(4, 60, (1, 9))})
+    assert seen.logits.shape == (1, 9, 16)

@@ -453,6 +453,119 @@ def test_weights_that_are_shared(shared: str) -> None:
         trace(HomeMade(attend), batch())
 
 
+def of_one_head(query: Tensor, key: Tensor, value: Tensor, real: Tensor) -> Tensor:
+    weights = scores(query, key, real)[:, 0].softmax(-1)
+    return (weights[..., None, None] * value.transpose(1, 2)[:, None]).sum(dim=2).transpose(1, 2)
+
+
+def of_all_texts(query: Tensor, key: Tensor, value: Tensor, _real: Tensor) -> Tensor:
+    return (query[0] @ key[0].mT).softmax(-1) @ value
+
+
+def of_folded_heads_that_are_masked(query: Tensor, key: Tensor, value: Tensor, real: Tensor) -> Tensor:
+    weights = (query @ key.mT).flatten(0, 1).softmax(-1) * real.repeat_interleave(HEADS, dim=0)[:, None]
+    return torch.bmm(weights, value.flatten(0, 1)).view_as(query)
+
+
+def over_queries(query: Tensor, key: Tensor, value: Tensor, _real: Tensor) -> Tensor:
+    return (key @ query.mT).softmax(-2).mT @ value
+
+
+def by_logarithms(query: Tensor, key: Tensor, value: Tensor, real: Tensor) -> Tensor:
+    return scores(query, key, real).log_softmax(-1).exp() @ value
+
+
+@pytest.mark.parametrize(
+    "way", [of_one_head, of_all_texts, of_folded_heads_that_are_masked, over_queries, by_logarithms]
+)
+def test_a_layer_that_cannot_be_followed_behind_one_that_can(way: Callable[..., Tensor]) -> None:
+    """Half a model would be swapped, and nobody would know."""
+    ways = iter((by_matmul, way))
+    model = HomeMade(lambda *parts: next(ways)(*parts))
+    with (
+        pytest.raises(ValueError, match="HomeMade: a softmax in HomeMade is not followed by a product with values"),
+        use_attention(model, "effective"),
+    ):
+        model(**batch())
+
+
+@pytest.mark.parametrize("way", ["times", "set", "add"])
+def test_weights_that_are_changed_in_place(way: str) -> None:
+    def attend(query: Tensor, key: Tensor, value: Tensor, real: Tensor) -> Tensor:
+        weights = (query @ key.mT).softmax(-1)
+        hidden = ~real[:, None, None].expand(weights.shape)
+        if way == "times":
+            weights *= ~hidden
+        elif way == "set":
+            weights[hidden] = 0
+        else:
+            weights.add_(1)
+        return weights @ value
+
+    with torch.no_grad(), pytest.raises(ValueError, match=r"HomeMade changes its attention weights in place \("):
+        trace(HomeMade(attend), batch())
+
+
+def test_keys_that_come_ready_made() -> None:
+    model = nn.MultiheadAttention(WIDTH, HEADS)
+    tokens = torch.randn(5, 2, WIDTH)
+    ready = torch.randn(2 * HEADS, 5, WIDTH // HEADS)
+
+    class Ready(nn.Module):
+        def forward(self) -> Tensor:
+            given = (model.in_proj_weight, model.in_proj_bias, None, None, False, 0.0)
+            out = (model.out_proj.weight, model.out_proj.bias)
+            call = functional.multi_head_attention_forward
+            return call(tokens, tokens, tokens, WIDTH, HEADS, *given, *out, static_k=ready)[0]
+
+    ready_made = Ready()
+    with (
+        pytest.raises(ValueError, match="Ready calls multi_head_attention_forward with static_k or static_v"),
+        use_attention(ready_made, "effective"),
+    ):
+        ready_made()
+
+
+def test_after_ctrl_c_nothing_is_watched_any_more() -> None:
+    def interrupted(*_: Tensor) -> Tensor:
+        raise KeyboardInterrupt
+
+    model = HomeMade(interrupted)
+    with pytest.raises(KeyboardInterrupt), use_attention(model, "effective"):
+        model(**batch())
+    assert not torch.overrides._get_current_function_mode_stack()
+    test_a_softmax_whose_use_cannot_be_followed()  # is still refused
+
+
+@pytest.mark.parametrize("least", [-1e4, -65504.0, -1e9, torch.finfo(torch.float32).min, -float("inf")])
+@pytest.mark.parametrize("kind", ["kernel", "layer"])
+def test_a_mask_of_large_numbers_hides(kind: str, least: float) -> None:
+    """However large: what is hidden has no effective attention, and the split is that of what is seen."""
+
+    def attend(query: Tensor, key: Tensor, value: Tensor, real: Tensor) -> Tensor:
+        mask = torch.zeros(real.shape).masked_fill(~real, least)
+        return functional.scaled_dot_product_attention(query, key, value, attn_mask=mask[:, None, None])
+
+    class Layer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embedding = nn.Embedding(50, WIDTH)
+            self.attention = nn.MultiheadAttention(WIDTH, HEADS, batch_first=True)
+
+        def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+            states = self.embedding(input_ids)
+            mask = torch.zeros(attention_mask.shape).masked_fill(attention_mask == 0, least)
+            return self.attention(states, states, states, key_padding_mask=mask)[0]
+
+    inputs = batch()
+    for layer in trace(HomeMade(attend) if kind == "kernel" else Layer().eval(), inputs).layers:
+        effective = layer.part("effective")[1]  # of 13 tokens
+        assert not effective[..., 13:].any()
+        alone = decompose(layer.attention[1:, :, :13, :13], layer.value[1:, :, :13])
+        torch.testing.assert_close(effective[:, :13, :13], alone.effective[0], atol=1e-6, rtol=0)
+        assert torch.equal(layer.rank[1:], alone.rank)
+
+
 def test_an_attention_of_five_axes_beside_another() -> None:
     def attend(query: Tensor, key: Tensor, value: Tensor, real: Tensor) -> Tensor:
         wide = scores(query, key, real)[:, :, None].softmax(-1) @ value[:, :, None]

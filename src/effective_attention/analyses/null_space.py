@@ -180,7 +180,10 @@ def compare_projected(
     """Measure the chosen examples for ``T = V H``, in the order of ``QUANTITIES``; see ``projection_factor``."""
     real = mask[chosen]
     exact = layer.exact
-    visible = None if layer.visible is None else layer.visible.expand(len(mask), -1, -1, -1)[chosen]
+    if layer.visible is None:
+        visible = None
+    else:  # a padding query may see everything, other padding too
+        visible = layer.visible.expand(len(mask), -1, -1, -1)[chosen] & real[:, None, None]
     parts = decompose(exact.attention[chosen], layer.value[chosen].double() @ factor, visible, rtol=_RTOL)
     rows = real[:, None, :, None]
     gap = ((exact.effective[chosen] - parts.effective) * rows).double().flatten(2).norm(dim=-1)

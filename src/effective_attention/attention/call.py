@@ -98,6 +98,25 @@ class ScoredCall(AttentionCall):
         assert weights is not None
         return weights
 
+    def check_product(self) -> None:
+        """Refuse a layer whose heads hand on something else than weights times values; one query tells.
+
+        Raises:
+            ValueError: Names the layer.
+        """
+        queries = self.query.shape[2]
+        options = {name: _of_first_query(option, queries) for name, option in self.options.items()}
+        mask = _of_first_query(self.mask, queries)
+        arguments = self.query[:, :, :1], self.key, self.value, mask
+        output, weights = self.function(self.module, *arguments, **options)
+        assert weights is not None
+        gap = (output - head_outputs(weights, self.value)).abs().amax()
+        if gap > 64 * torch.finfo(output.dtype).eps * self.value.abs().amax():  # not so where numbers are not finite
+            raise ValueError(
+                f"{type(self.module).__name__} changes what its heads hand on after weights have met values, so that "
+                "the two do not tell it; its attention cannot be swapped or traced (docs/models.md)"
+            )
+
     def _run(self, value: Tensor) -> AttentionOutput:
         return self.function(self.module, self.query, self.key, value, self.mask, **self.options)
 
@@ -132,6 +151,12 @@ class CaughtCall(AttentionCall):
         return batch, head, query, key
 
 
+def _of_first_query(part: Any, queries: int) -> Any:
+    """Return of a mask or a bias, (..., query, key), the row of the first query; anything else as it is."""
+    has_queries = isinstance(part, Tensor) and part.ndim > 2 and part.shape[-2] == queries
+    return part[..., :1, :] if has_queries else part
+
+
 def head_outputs(weights: Tensor, value: Tensor) -> Float[Tensor, "batch query head d_value"]:
     """Return what each head contributes to each token, in the layout that transformers expects.
 
@@ -158,6 +183,10 @@ def visible_keys(attention_mask: Tensor | None, keys: int) -> Bool[Tensor, "batc
     return visible | ~visible.any(dim=-1, keepdim=True)
 
 
+_HIDES = -9e3
+"""What a mask adds, at most, to a score that it hides: -10,000 in old models, -1e9, the least number there is."""
+
+
 def shown_by(mask: Tensor) -> Tensor:
     """Return what an additive mask does not hide."""
-    return mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
+    return mask if mask.dtype == torch.bool else mask > _HIDES

@@ -183,6 +183,15 @@ def _effective_part(
     return by_query_mask(attention, value, visible, tolerance)
 
 
+def rank_of(value: Tensor, seen: Bool[Tensor, "batch heads key"], heads: int) -> Int[Tensor, "batch head"]:
+    """Return the rank of the values of some keys, (batch, shared, key, d_head), for each query head."""
+    value = for_each_head(value, heads) if seen.shape[1] > 1 else value
+    none = torch.zeros(*value.shape[:2], 1, value.shape[2], dtype=value.dtype, device=value.device)
+    with without_autocast(value.device):
+        _, rank = by_key_mask(none, value, seen, default_rtol(value.dtype))
+    return rank.repeat_interleave(heads // value.shape[1], dim=1)
+
+
 def for_each_head(shared: Tensor, heads: int) -> Tensor:
     """Repeat keys or values for every query head, where grouped queries share them: (batch, head, key, width).
 

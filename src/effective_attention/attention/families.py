@@ -21,6 +21,8 @@ _NO_MATRIX = {
     "funnel": "it pools its tokens between layers, so that there is no one attention matrix",
     "mamba": "it has no attention",
     "rwkv": "it has no attention matrix",
+    "pegasus_x": "its encoder attends in blocks",
+    "diffllama": "it subtracts one attention from another, and both meet two sets of values",
 }
 """What keeps models of a family from being split, by transformers' ``model_type``."""
 
@@ -39,13 +41,20 @@ def check_family(model: nn.Module) -> None:
             )
 
 
-def expected_layers(model: nn.Module) -> int | None:
-    """Return how many times a forward pass attends; None: only the model's own code could tell."""
+def expected_layers(model: nn.Module, *, has_read: bool = False) -> int | None:
+    """Return how many times a forward pass attends; None: only the model's own code could tell.
+
+    Args:
+        model: The one that is run.
+        has_read: Whether it is given what its encoder has made of the text that is read.
+    """
     config = config_of(model)
     if config is None:
         return None
     if getattr(config, "is_encoder_decoder", False):
+        if model.get_encoder() is model or model.get_decoder() is model:  # type: ignore[operator]
+            return None  # a part that is run alone
         own = [getattr(config, name, None) for name in ("encoder_layers", "decoder_layers")]
-        return None if None in own else own[0] + 2 * own[1]  # type: ignore[operator]
+        return None if None in own else (0 if has_read else own[0]) + 2 * own[1]  # type: ignore[operator, return-value]
     layers: Any = getattr(config.get_text_config(), "num_hidden_layers", None)
     return layers if isinstance(layers, int) else None

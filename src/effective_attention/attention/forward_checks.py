@@ -25,9 +25,16 @@ class Counts(Protocol):
 
 @dataclass
 class _Pass:
-    """A forward pass: whether it was asked for attention weights, and how often it has called us."""
+    """A forward pass.
+
+    Attributes:
+        wanted: Whether it was asked for attention weights.
+        has_read: Whether it was given what an encoder has made of the text that is read, so that none runs.
+        calls: How often it has called us.
+    """
 
     wanted: bool
+    has_read: bool = False
     calls: int = 0
 
 
@@ -86,7 +93,8 @@ class ForwardChecks:
         parts = (getattr(part, "config", None) for part in module.modules())
         by_config = any(bool(getattr(config, "output_attentions", False)) for config in parts)
         by_place = any(one is True for one in inputs)  # whatever it is that was switched on without its name
-        self._passes.running.append(_Pass(by_config or by_place if asked is None else bool(asked)))
+        wanted = by_config or by_place if asked is None else bool(asked)
+        self._passes.running.append(_Pass(wanted, has_read=options.get("encoder_outputs") is not None))
 
     def count(self) -> None:
         """Note a call of the attention function, by the pass that runs on this thread."""
@@ -98,17 +106,18 @@ class ForwardChecks:
         if output is None:  # the pass has failed, and is about to say why
             self._watch = Watch(_PATIENCE)
             return
-        self._check_count(done.calls)
+        self._check_count(done)
         self.check_numbers()
 
-    def _check_count(self, calls: int) -> None:
+    def _check_count(self, done: _Pass) -> None:
         """Refuse a pass that did not attend as often as the model has layers, or never called us.
 
         Raises:
             ValueError: Names the model.
         """
         name = type(self.model).__name__
-        expected = None if self.left_over is None else expected_layers(self.model)
+        calls = done.calls
+        expected = None if self.left_over is None else expected_layers(self.model, has_read=done.has_read)
         module = None if self.left_over is None or expected is not None else self.left_over()
         if module is not None:
             raise ValueError(

@@ -12,7 +12,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from weakref import WeakSet
 
+import torch
 from torch import Tensor, nn
 from transformers import AttentionInterface, PreTrainedModel
 from transformers.masking_utils import AttentionMaskInterface, eager_mask
@@ -21,6 +23,7 @@ from effective_attention.attention.call import AttentionCall, AttentionOutput, E
 from effective_attention.attention.forward_checks import unsupported
 from effective_attention.attention.handlers import handle, innermost
 
+_CHECKED: WeakSet[nn.Module] = WeakSet()  # layers whose heads are known to hand on weights times values
 HOOKED = "hooked_attention"
 """The name under which our function is registered."""
 
@@ -36,21 +39,43 @@ def hooked_attention(
 ) -> AttentionOutput:
     """Hand a layer's call to whoever handles it."""
     hook = innermost(module)
+    fast = hook is not None and hook.checks.has_fast_kernel
 
     def build(**facts: Any) -> AttentionCall:
-        return ScoredCall(
-            module=module,
-            query=query,
-            key=key,
-            value=value,
-            mask=attention_mask,
-            options=options,
-            function=eager_function(module),
-            has_fast_kernel=hook is not None and hook.checks.has_fast_kernel,
-            **facts,
-        )
+        return scored_call(module, query, key, value, attention_mask, options, has_fast_kernel=fast, **facts)
 
     return handle(module, build)
+
+
+def scored_call(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    options: dict[str, Any],
+    **facts: Any,
+) -> ScoredCall:
+    """Return what a layer hands to its attention function; a layer that is met for the first time is tried out.
+
+    Raises:
+        ValueError: Weights and values do not tell what the layer's heads hand on.
+    """
+    call = ScoredCall(
+        module=module,
+        query=query,
+        key=key,
+        value=value,
+        mask=mask,
+        options=options,
+        function=eager_function(module),
+        **facts,
+    )
+    if module not in _CHECKED and not options.get("dropout") and query.numel() > 0:
+        with torch.no_grad():
+            call.check_product()
+        _CHECKED.add(module)
+    return call
 
 
 AttentionInterface.register(HOOKED, hooked_attention)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -10,9 +10,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from effective_attention.attention.call import AttentionCall, ScoredCall
-from effective_attention.attention.decomposition import Decomposition, Reading, decompose, for_each_head
+from effective_attention.attention.decomposition import Decomposition, Reading, decompose, for_each_head, rank_of
 from effective_attention.attention.long_weights import LongWeights, long_weights
-from effective_attention.attention.record import AttentionSwap
+from effective_attention.attention.record import AttentionSwap, Mask
 from effective_attention.attention.variants import PARTS, VARIANTS
 
 Part = str
@@ -33,6 +33,7 @@ class Layer:
         key: One set per head, as of values.
         scaling: The factor of query times key before the softmax; None: not known.
         groups: How many heads share a set of values, which is then split once for all of them.
+        seen: The keys that count for the rank, (batch, 1 or head, key), where padding sees more (``record.Mask``).
     """
 
     weights: Float[Tensor, "batch head query key"] | LongWeights
@@ -43,6 +44,7 @@ class Layer:
     key: Float[Tensor, "batch head key d_key"] | None = None
     scaling: float | None = None
     groups: int = 1
+    seen: Bool[Tensor, "batch heads key"] | None = None
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -82,7 +84,9 @@ class Layer:
     @cached_property
     def exact(self) -> Decomposition:
         """Split the attention into effective and null part, with padding removed before."""
-        return decompose(self.attention, self.value[:, :: self.groups], self.visible)
+        value = self.value[:, :: self.groups]
+        parts = decompose(self.attention, value, self.visible)
+        return parts if self.seen is None else replace(parts, rank=rank_of(value, self.seen, self.shape[1]))
 
     @cached_property
     def _parts(self) -> Decomposition:
@@ -159,16 +163,19 @@ def run_layer(call: AttentionCall, record: AttentionSwap, reading: Reading) -> t
     mask = record.mask(call)
     long = long_weights(call, mask) if reading == "exact" else None
     if long is not None:
-        return long.output.transpose(1, 2).contiguous(), _layer(call, long, mask.visible, reading)
+        return long.output.transpose(1, 2).contiguous(), _layer(call, long, mask, reading)
     output, weights = call.eager()
     assert weights is not None
-    return output, _layer(call, weights.detach(), call.visible(), reading)
+    return output, _layer(call, weights.detach(), mask, reading)
 
 
-def _layer(call: AttentionCall, weights: Tensor | LongWeights, visible: Tensor | None, reading: Reading) -> Layer:
+def _layer(call: AttentionCall, weights: Tensor | LongWeights, mask: Mask, reading: Reading) -> Layer:
     heads = weights.shape[1]
     value = for_each_head(call.value, heads).detach()
-    return Layer(weights, value, visible, reading, groups=heads // call.value.shape[1], **_scores_of(call, heads))
+    groups = heads // call.value.shape[1]
+    return Layer(
+        weights, value, mask.visible, reading, groups=groups, seen=mask.seen_by_some, **_scores_of(call, heads)
+    )
 
 
 def _scores_of(call: AttentionCall, heads: int) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from effective_attention.attention.call import AttentionCall
-from effective_attention.attention.decomposition import split
+from effective_attention.attention.decomposition import rank_of, split
 from effective_attention.attention.factors import Factors
 from effective_attention.attention.kernel_route import factors_of
 from effective_attention.attention.plain import Plain, plain_call
@@ -75,11 +75,10 @@ class LongWeights:
     @cached_property
     def rank(self) -> Tensor:
         """Return the rank of each head's values that are seen, (batch, head)."""
-        if self.factors is not None:
+        if self.factors is not None and self.mask.seen_by_some is None:
             return self.factors.rank
-        last = slice(self.shape[2] - 1, self.shape[2])
-        seen = None if self.mask.visible is None else self.mask.visible.any(dim=-2, keepdim=True)
-        return split(self.standard(last), self.call.value, seen).rank
+        seen = self.call.seen if self.mask.seen is None else self.mask.seen
+        return rank_of(self.call.value, seen, self.shape[1])
 
 
 def long_weights(call: AttentionCall, mask: Mask) -> LongWeights | None:

@@ -86,13 +86,17 @@ class Mask:
         visible: As ``split`` wants it; None where nothing is hidden.
         intervals: The keys of each query, where queries see different ones.
         only_hides: Whether it is 0 where it does not hide: some models add biases to theirs.
-        blinds: Whether it hides every key from some query.
+        blinds: Whether it hides every key from some query; such a query, as of padding, has even weights, so that
+            ``visible`` shows it everything.
+        seen: The keys that queries which are not blind see, (batch, 1 or head, key): real tokens; None where nothing is
+            hidden.
     """
 
     visible: Bool[Tensor, "batch heads queries key"] | None
     intervals: Intervals | None
     only_hides: bool
     blinds: bool = False
+    seen: Bool[Tensor, "batch heads key"] | None = None
 
     @classmethod
     def of(cls, call: AttentionCall) -> Mask:
@@ -103,10 +107,18 @@ class Mask:
         visible = as_visible(own, call.shape)
         by_query = visible is not None and visible.shape[2] > 1
         mask = call.mask[..., : call.shape[3]]
-        blind = ~shown_by(mask).any(dim=-1, keepdim=True)
+        shown = shown_by(mask)
+        blind = ~shown.any(dim=-1, keepdim=True)
         only_hides = bool(((mask == 0) | ~own | blind).all())
         intervals = intervals_of(visible) if visible is not None and by_query else None
-        return cls(visible, intervals, only_hides, bool(blind.any()))
+        seen = shown.any(dim=-2)
+        seen = (seen | ~seen.any(dim=-1, keepdim=True)).expand(call.shape[0], -1, -1)
+        return cls(visible, intervals, only_hides, bool(blind.any()), None if visible is None else seen)
+
+    @property
+    def seen_by_some(self) -> Bool[Tensor, "batch heads key"] | None:
+        """Return ``seen`` where it is not what ``visible`` says, because some queries are blind and others are not."""
+        return self.seen if self.blinds and self.intervals is not None else None
 
     @property
     def is_causal(self) -> bool:

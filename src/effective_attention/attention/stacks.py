@@ -109,4 +109,6 @@ class StackFinder:
 
     def _look(self, module: nn.Module, inputs: tuple[Any, ...], options: dict[str, Any]) -> None:
         given = inspect.signature(module.forward).bind_partial(*inputs, **options).arguments
-        self._crosses[module] = any(given.get(name) is not None for name in _ANOTHERS_STATES)
+        others = any(given.get(name) is not None for name in _ANOTHERS_STATES)
+        key = given.get("key")  # FSMT's: query and key, one and the same within a text
+        self._crosses[module] = others or (key is not None and key is not given.get("query"))

@@ -69,6 +69,7 @@ def multi_head_attention(
 
     Raises:
         ValueError: ``is_causal``, which is a hint at what the mask holds, comes without a mask; PyTorch refuses it too.
+            Or keys or values come ready made (``static_k``, ``static_v``).
     """
     bound = _SIGNATURE.bind(*arguments, **options)
     bound.apply_defaults()
@@ -76,6 +77,11 @@ def multi_head_attention(
     if given["is_causal"] and given["attn_mask"] is None:
         raise ValueError(
             "nn.MultiheadAttention needs attn_mask=... beside is_causal=True, which only hints at its form"
+        )
+    if given["static_k"] is not None or given["static_v"] is not None:
+        raise ValueError(
+            f"{type(module).__name__} calls multi_head_attention_forward with static_k or static_v, which cannot be "
+            "swapped or traced; compute keys and values from tokens (docs/models.md)"
         )
     alone = given["query"].ndim == 2
     query, key, value = (_projected(given, name, alone) for name in ("query", "key", "value"))

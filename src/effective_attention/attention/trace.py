@@ -177,7 +177,7 @@ def trace(
     with attention_hook(model, _keeping(reading, lambda layer, _: layers.append(layer)), evaluation=True):
         output = _run(model, inputs)
     _check_batch(model, inputs, layers)
-    hidden = tuple(output.hidden_states) if isinstance(model, PreTrainedModel) else ()
+    hidden = tuple(getattr(output, "hidden_states", None) or ())
     return Trace(model, inputs, tuple(layers), hidden, answer_of(output), tokens or {}, more or {})
 
 
@@ -259,8 +259,18 @@ def for_model(inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def answer_of(output: Any) -> Tensor:
-    """Return what a model answered: its logits, or else what its last layer returned."""
+    """Return what a model answered: its logits, or what its last layer returned, or the first tensor there is.
+
+    Raises:
+        ValueError: There is none.
+    """
+    parts = output if isinstance(output, tuple | list) else (output,)
     if isinstance(output, Mapping):
-        output = output.get("logits", output.get("last_hidden_state"))
-    answer: Tensor = output[0] if isinstance(output, tuple | list) else output
+        parts = (output.get("logits"), output.get("last_hidden_state"), *output.values())
+    answer = next((part for part in parts if isinstance(part, Tensor)), None)
+    if answer is None:
+        raise ValueError(
+            "the model must return logits or vectors, alone, in a tuple or in a dictionary; got "
+            f"{type(output).__name__} without a tensor (docs/models.md)"
+        )
     return answer

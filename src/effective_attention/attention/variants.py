@@ -14,13 +14,13 @@ from torch import Tensor
 from transformers import AttentionInterface
 from transformers.masking_utils import AttentionMaskInterface, eager_mask
 
-from effective_attention.attention.call import AttentionCall, AttentionOutput, ScoredCall, head_outputs
-from effective_attention.attention.decomposition import Decomposition, effective_part, split
+from effective_attention.attention.call import AttentionCall, AttentionOutput, head_outputs
+from effective_attention.attention.decomposition import Decomposition, effective_part, rank_of, split
 from effective_attention.attention.forward_checks import NOT_FINITE, naming
-from effective_attention.attention.interface import eager_function
+from effective_attention.attention.interface import scored_call
 from effective_attention.attention.kernel_route import factors_of, is_worth_it
 from effective_attention.attention.plain import plain_call
-from effective_attention.attention.record import AttentionSwap
+from effective_attention.attention.record import AttentionSwap, Mask
 from effective_attention.attention.stream import Stream
 from effective_attention.finite import NotFiniteError, all_finite
 
@@ -39,27 +39,35 @@ def effective_attention(call: AttentionCall, record: AttentionSwap) -> Attention
     """
     mask = record.mask(call)
     visible = mask.visible
-    seen = call.shape[3] if visible is None else visible.any(dim=-2).sum(dim=-1)  # (batch, 1 or head)
     plain = plain_call(call, mask)
     if plain is not None and record.kind and call.shape[2] == 1 and not torch.is_grad_enabled():
         found = record.streams.setdefault(call.module, Stream()).row(plain)
         if found is not None:
             effective, output, rank = found
-            record.add_nullity(seen - rank)
+            record.add_nullity(_nullity(call, mask, rank))
             return output.transpose(1, 2).contiguous(), effective
     if plain is not None and is_worth_it(plain):
         output = plain.output()
         factors = factors_of(plain, output.detach())
         if factors is not None:
-            record.add_nullity(seen - factors.rank)
+            record.add_nullity(_nullity(call, mask, factors.rank))
             # Both are the same number: the one is what was computed, the other has its derivative.
             handed_on = factors.output if not output.requires_grad else output + (factors.output - output).detach()
             return handed_on.transpose(1, 2).contiguous(), factors.dense() if call.weights_wanted else None
     weights = call.weights()
     # Softmax has made hidden weights exactly 0. Where no graph is made, nobody needs the weights any more.
     effective, rank = effective_part(weights, call.value, visible, overwrite=not torch.is_grad_enabled())
-    record.add_nullity(seen - rank)
+    record.add_nullity(_nullity(call, mask, rank))
     return head_outputs(effective, call.value), effective
+
+
+def _nullity(call: AttentionCall, mask: Mask, rank: Tensor) -> Tensor:
+    """Return the dimension of each head's null space, (batch, head): of ``rank`` dimensions, how many keys are seen."""
+    if mask.seen is None:
+        return call.shape[3] - rank
+    if mask.seen_by_some is not None:  # the rank is that of padding too
+        rank = rank_of(call.value, mask.seen_by_some, call.shape[1])
+    return mask.seen.sum(dim=-1) - rank
 
 
 def padded_attention(call: AttentionCall, record: AttentionSwap) -> AttentionOutput:
@@ -180,15 +188,7 @@ def _as_transformers_wants_it(function: Function) -> Callable[..., AttentionOutp
 
     def attention(module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, **options: Any) -> Any:
         with naming(lambda: _layer(module)):
-            call = ScoredCall(
-                module=module,
-                query=query,
-                key=key,
-                value=value,
-                mask=mask,
-                options=options,
-                function=eager_function(module),
-            )
+            call = scored_call(module, query, key, value, mask, options)
             output, weights = function(call, AttentionSwap())
             if not all_finite(output):  # without a hook nobody looks when the forward pass ends
                 raise NotFiniteError(NOT_FINITE)

@@ -34,6 +34,8 @@ _SAME_WEIGHTS = {
 }  # fmt: skip
 """Functions whose result is the same weights, in another type or order, some perhaps set to 0."""
 _FILL = {torch.masked_fill, Tensor.masked_fill, Tensor.masked_fill_}
+_IN_PLACE = {"__imul__", "__iadd__", "__isub__", "__itruediv__", "__ipow__", "__setitem__"}
+_HARMLESS = {"requires_grad_", "detach_"}
 _HEAD_COUNTS = ("num_heads", "num_attention_heads", "n_heads", "n_head", "heads")
 _HIDDEN = 750.0  # a score so far below the row's largest is a mask's doing: e^-750 is 0, in float64 too
 
@@ -70,8 +72,10 @@ class Watching:
     def __init__(self, model: nn.Module) -> None:
         self.modules = list(model.modules())
         self._handles: list[Any] = []
+        self._depth = 0
 
     def __enter__(self) -> Watching:
+        self._depth = len(_THREAD.running)
         for module in self.modules:
             _WATCHED[module] = _WATCHED.get(module, 0) + 1
             if _WATCHED[module] == 1:  # a block inside another need not look twice
@@ -85,6 +89,8 @@ class Watching:
         for handle_ in self._handles:
             handle_.remove()
         self._handles = []
+        while len(_THREAD.running) > self._depth:  # a pass was interrupted, and its hooks were not called
+            _leave()
 
 
 def left_over() -> str | None:
@@ -100,6 +106,11 @@ def _begin(module: nn.Module, _inputs: Any) -> None:
 
 
 def _end(_module: nn.Module, _inputs: Any, _output: Any) -> None:
+    _leave()
+
+
+def _leave() -> None:
+    """Note that the innermost module has ended; with the outermost, watching does."""
     _THREAD.running.pop()
     if not _THREAD.running and _THREAD.mode is not None:
         _THREAD.mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
@@ -115,6 +126,7 @@ class _Mode(TorchFunctionMode):
         self.mask: Tensor | None = None
         self.seen: dict[int, tuple[Tensor, _Softmax]] = {}  # by the id of the tensor, which is kept so long
         self.taken: dict[int, ReferenceType[Tensor]] = {}  # weights whose product has been taken
+        self.unreadable: str | None = None  # a module that weighs keys, it seems, by no softmax over the last axis
 
     def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
         options = kwargs or {}
@@ -129,19 +141,30 @@ class _Mode(TorchFunctionMode):
                 return self._take(product, factors[0], self.seen[id(factors[0])][1])
         elif factors is not None:
             self._check_first(factors[0])
+        if args and isinstance(args[0], Tensor) and id(args[0]) in self.seen:
+            _check_in_place(getattr(func, "__name__", ""))
         result = func(*args, **options)
-        if func in _SOFTMAX and result.ndim > 2 and _axis(args, options) in (-1, result.ndim - 1):
-            self.seen[id(result)] = (result, _Softmax(args[0] if args else options["input"], _THREAD.running[-1]))
-        elif getattr(func, "__name__", "") in _SAME_WEIGHTS and args and id(args[0]) in self.seen:
+        self._note(func, args, options, result)
+        return result
+
+    def _note(self, func: Any, args: Any, options: dict[str, Any], result: Any) -> None:
+        """Remember a softmax, and what becomes of it."""
+        name = getattr(func, "__name__", "")
+        if func in _SOFTMAX or name == "log_softmax":
+            readable = func in _SOFTMAX and _axis(args, options) in (-1, result.ndim - 1)
+            if readable and result.ndim > 2:
+                self.seen[id(result)] = (result, _Softmax(args[0] if args else options["input"], _THREAD.running[-1]))
+            elif not readable and result.ndim > 2 and _is_square(result):
+                self.unreadable = type(_THREAD.running[-1]).__name__
+        elif name in _SAME_WEIGHTS and args and id(args[0]) in self.seen:
             self._follow(args[0], result)
             if func in _FILL:
                 self.seen[id(args[0])][1].hidden.extend(_hidden_by(*args, **options))
-        return result
 
     def left_over(self) -> str | None:
         """Return the module of a softmax over keys that was never multiplied with values; None: there is none."""
-        modules = (type(softmax.module).__name__ for weights, softmax in self.seen.values() if weights.ndim > 3)
-        return next(modules, None)
+        modules = (type(softmax.module).__name__ for weights, softmax in self.seen.values() if _weighs_keys(weights))
+        return next(modules, self.unreadable)
 
     def _follow(self, before: Tensor, after: Tensor) -> None:
         """Note that a tensor is the weights of a softmax, if its rows are still rows."""
@@ -207,6 +230,29 @@ class _Mode(TorchFunctionMode):
 
     def _run(self, build: Callable[..., Any]) -> AttentionOutput:
         return handle(_THREAD.running[-1], build)
+
+
+def _weighs_keys(weights: Tensor) -> bool:
+    """Tell whether what a softmax returned looks like attention: with heads, or as many queries as keys."""
+    return weights.ndim > 3 or (weights.ndim == 3 and _is_square(weights))
+
+
+def _is_square(weights: Tensor) -> bool:
+    return weights.shape[-1] == weights.shape[-2]
+
+
+def _check_in_place(name: str) -> None:
+    """Refuse to follow weights that a layer writes over: what it has hidden so would not be known.
+
+    Raises:
+        ValueError: Names the layer.
+    """
+    own = name.endswith("_") and not name.endswith("__")
+    if name in _IN_PLACE or (own and name not in _SAME_WEIGHTS | _HARMLESS):
+        raise ValueError(
+            f"{type(_THREAD.running[-1]).__name__} changes its attention weights in place ({name}), which cannot be "
+            "followed; write masks before the softmax, or after it with masked_fill (docs/models.md)"
+        )
 
 
 def _hidden_by(weights: Tensor, mask: Tensor, value: Any) -> list[Tensor]:

@@ -85,6 +85,36 @@ class LinearAttention(nn.Module):
         return (states.softmax(-1) @ (states.softmax(-2).mT @ states))[:, 0]
 
 
+class Chunks(nn.Module):
+    """Its queries are taken eight at a time: of a short text all at once."""
+
+    def __init__(self, vocabulary: int) -> None:
+        super().__init__()
+        self.words = nn.Embedding(vocabulary, 8)
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        states = self.words(input_ids)[:, None]
+        hidden = (attention_mask == 0)[:, None, None]
+        chunks = [(some @ states.mT).masked_fill(hidden, -1e9).softmax(-1) @ states for some in states.split(8, dim=2)]
+        return torch.cat(chunks, dim=2)[:, 0]
+
+
+def test_queries_that_are_taken_in_chunks(tokenizer: Any) -> None:
+    with pytest.raises(UserError, match=r"attends from 8 places to \d+, in a text of \d+ tokens"):
+        run(Chunks(len(tokenizer)), tokenizer, ["token_types"])
+
+
+@pytest.mark.parametrize("answer", [None, {"loss": None}])
+def test_a_model_without_an_answer(answer: Any, tokenizer: Any) -> None:
+    class Silent(Chunks):
+        def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Any:
+            super().forward(input_ids, attention_mask)
+            return answer
+
+    with pytest.raises(ValueError, match="the model must return logits or vectors, alone, in a tuple or in a dict"):
+        run(Silent(len(tokenizer)), tokenizer, ["distance"])
+
+
 def test_attention_to_something_else_than_tokens(tokenizer: Any) -> None:
     with pytest.raises(UserError, match=r"attends from \d+ places to 8, .* not one of tokens to tokens"):
         run(LinearAttention(len(tokenizer)), tokenizer, ["distance"])

@@ -72,6 +72,7 @@ def analyse(
     Raises:
         ValueError: A text is empty, an analysis is unknown, not possible with this model, cannot read the stack, or
             lacks the labels, reference or delimiters it needs.
+        UserError: An option of an analysis is wrong, or the model's layers do not attend from tokens to tokens.
 
     Example:
         >>> texts = ["A cat sat.", "It purred."]

@@ -62,7 +62,9 @@ class Subject:
         if self.reference is not None and model is None:
             more["reference"] = partial(self.trace, indices, self.reference, full_length=full_length)
         tokens = self.tokens(indices, inputs)
-        return trace(model or self.model, inputs, reading=self.reading, tokens=tokens, more=more)
+        found = trace(model or self.model, inputs, reading=self.reading, tokens=tokens, more=more)
+        _check_places(found)
+        return found
 
     def inputs(self, indices: Sequence[int], *, full_length: bool = False) -> Batch:
         """Make one batch, on the device to run on."""
@@ -145,20 +147,28 @@ class Subject:
 
 
 def _heads(probe: Trace) -> int:
-    """Return how many heads each layer has, all of which attend from tokens to tokens."""
+    """Return how many heads each layer has."""
     heads = {layer.shape[1] for layer in probe.layers}
     if len(heads) > 1:
         raise UserError(
             f"the model's layers differ in their number of heads ({sorted(heads)}), which no analysis can show"
         )
-    tokens = (probe.mask.shape[1], probe.keys.mask.shape[1])
-    others = [layer.shape[2:] for layer in probe.layers if layer.shape[2:] != tokens]
+    return heads.pop()
+
+
+def _check_places(trace: Trace) -> None:
+    """Refuse layers that attend to something else than tokens, or from a part of them.
+
+    Raises:
+        UserError: Says what was met.
+    """
+    tokens = (trace.mask.shape[1], trace.keys.mask.shape[1])
+    others = [layer.shape[2:] for layer in trace.layers if layer.shape[2:] != tokens]
     if others:
         raise UserError(
             f"the model attends from {others[0][0]} places to {others[0][1]}, in a text of {tokens[0]} tokens, so that "
             "its attention is not one of tokens to tokens, which no analysis can show"
         )
-    return heads.pop()
 
 
 def _to(batch: Batch, device: torch.device) -> Batch:
