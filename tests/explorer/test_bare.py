@@ -95,12 +95,16 @@ def test_half_precision_and_gradients() -> None:
         ({"attention": [[1.0]], "tokens": QUERIES}, "attention must hold tensors or arrays, got list"),
         ({"attention": [WIDE[0, 0]], "tokens": QUERIES}, r"got a layer of shape \(3, 7\)"),
         ({"attention": [WIDE[0], WIDE[1, :2]], "tokens": QUERIES}, r"layers of one shape, got \(2, 3, 7\) and \(4, 3"),
-        ({"attention": WIDE > 0, "tokens": QUERIES}, "attention must be finite numbers"),
-        ({"attention": WIDE * np.nan, "tokens": QUERIES}, "attention must be finite numbers"),
+        ({"attention": WIDE * np.nan, "tokens": QUERIES}, "attention must be finite numbers, got NaN or infinite ones"),
         ({"attention": WIDE}, "tokens must be a list of strings, one for each of 3 queries, got NoneType"),
         ({"attention": WIDE, "tokens": "abc"}, "tokens must be a list of strings, .* got str"),
         ({"attention": WIDE, "tokens": KEYS}, "one for each of 3 queries, got 7"),
-        ({"attention": WIDE, "tokens": [1, 2, 3]}, "tokens must be a list of strings"),
+        (
+            {"attention": WIDE, "tokens": [1, 2, 3]},
+            r"tokens must be strings, got int; give \[str\(token\) for token in to",
+        ),
+        ({"attention": WIDE, "tokens": ["a", None, "c"]}, "tokens must be strings, got NoneType"),
+        ({"attention": SQUARE, "tokens": KEYS, "key_tokens": list(range(7))}, "key_tokens must be strings, got int"),
         ({"attention": WIDE, "tokens": QUERIES}, "3 queries and 7 keys; add key_tokens"),
         ({"attention": WIDE, "tokens": QUERIES, "key_tokens": QUERIES}, "one for each of 7 keys, got 3"),
         ({"attention": SQUARE, "tokens": KEYS, "value": VALUE[:1]}, "as many layers as attention, 2, got 1"),
@@ -115,6 +119,60 @@ def test_mistakes(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message) as caught:
         explore(**options)
     assert "\n" not in str(caught.value)
+
+
+FIELDS = np.zeros(SQUARE.shape, dtype=[("low", float), ("high", float)])
+NESTED = (torch.tensor(SQUARE[0]), torch.tensor(SQUARE[1]))
+
+
+@pytest.mark.parametrize("option", ["attention", "value"])
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            SQUARE.astype(object),
+            r"floating-point numbers, got an array of objects; give \.astype\(float\), or a list of",
+        ),
+        (FIELDS, "floating-point numbers, got an array of the fields low, high; give one of them"),
+        (SQUARE.astype("U9"), r"floating-point numbers, got <U9; give \.astype\(float\)"),
+        (SQUARE > 0, r"floating-point numbers, got bool; give \.astype\(float\)"),
+        (SQUARE * 1j, r"real numbers, got complex128; give their real part, \.real, or their size"),
+        (
+            torch.tensor(SQUARE * 1j),
+            r"real numbers, got torch\.complex128; give their real part, \.real, or their size",
+        ),
+        (torch.tensor(SQUARE > 0), r"floats of 16 to 64 bits, got torch\.bool; give \.float\(\)"),
+        (torch.tensor(SQUARE).to(torch.float8_e4m3fn), r"got torch\.float8_e4m3fn; give \.float\(\)"),
+        (
+            torch.tensor(SQUARE).to("meta"),
+            "got one on the meta device, which has none; run the model on a CPU or a GPU",
+        ),
+        (torch.tensor(SQUARE).to_sparse(), r"a dense tensor, got one of layout torch\.sparse_coo; give \.to_dense\(\)"),
+        (torch.nested.as_nested_tensor(NESTED, layout=torch.jagged), "a dense tensor, got a nested one; give a list"),
+    ],
+)
+def test_numbers_that_cannot_be_read(given: Any, message: str, option: str) -> None:
+    options: dict[str, Any] = {"attention": SQUARE, "tokens": KEYS, option: given}
+    with pytest.raises(ValueError, match=f"^{option} must be .*{message}") as caught:
+        explore(**options)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_list_of_sparse_layers_is_refused() -> None:
+    layers = [torch.tensor(layer).to_sparse() for layer in SQUARE]
+    with pytest.raises(ValueError, match="attention must be a dense tensor"):
+        explore(attention=layers, tokens=KEYS)
+
+
+def test_a_weight_that_underflows_counts_as_hidden() -> None:
+    """Softmax in float32 is 0 where a score is some 104 below the largest: as if the key were hidden."""
+    scores = torch.zeros(2, 4, 7, 7)
+    scores[..., 3] = -105
+    weights = scores.softmax(dim=-1)
+    assert not weights[..., 3].any()
+    page = explore(attention=weights, value=VALUE, tokens=KEYS).html
+    assert not shown(page, "effective", 0)[..., 3].any()
+    assert shown(page, "effective", 0)[..., 2].any()
 
 
 @pytest.mark.parametrize(

@@ -225,12 +225,13 @@ def test_rollout_of_the_token_that_is_clicked(chromium: Any, tmp_path: Path) -> 
         assert state(page)["query"] == 0
 
 
+@pytest.mark.parametrize("view", ["neuron", "rollout"])
 @pytest.mark.parametrize(("kind", "token"), [("one", 0), ("causal", len(TOKENS) - 1)])
-def test_rollout_starts_at_the_token_the_model_answers_from(
-    kind: str, token: int, chromium: Any, tmp_path: Path
+def test_a_view_of_one_token_starts_at_that_the_model_answers_from(
+    kind: str, token: int, view: str, chromium: Any, tmp_path: Path
 ) -> None:
-    """The first token of a causal model sees only itself: its rollout says nothing."""
-    with opened(chromium, tmp_path, kind, "view=rollout") as page:
+    """The first token of a causal model sees only itself: neither its rollout nor its query says anything."""
+    with opened(chromium, tmp_path, kind, f"view={view}") as page:
         assert page.input_value("#query") == str(token)
         assert state(page)["query"] is None  # nothing was chosen yet, so the address stays short
         shown = page.locator(".pane canvas").screenshot()
@@ -238,6 +239,12 @@ def test_rollout_starts_at_the_token_the_model_answers_from(
         assert settle(page).locator(".pane canvas").screenshot() == shown
         change(page, query=2)
         assert settle(page).locator(".pane canvas").screenshot() != shown
+
+
+@pytest.mark.parametrize(("kind", "token"), [("one", 1), ("causal", len(TOKENS) - 2)])
+def test_neuron_starts_at_a_token_that_is_shown(kind: str, token: int, chromium: Any, tmp_path: Path) -> None:
+    with opened(chromium, tmp_path, kind, "view=neuron&special=0") as page:
+        assert page.input_value("#query") == str(token)
 
 
 def test_each_side_has_its_own_start_of_rollout(chromium: Any, tmp_path: Path) -> None:

@@ -55,6 +55,6 @@ def expected_layers(model: nn.Module, *, has_read: bool = False) -> int | None:
         if model.get_encoder() is model or model.get_decoder() is model:  # type: ignore[operator]
             return None  # a part that is run alone
         own = [getattr(config, name, None) for name in ("encoder_layers", "decoder_layers")]
-        return None if None in own else (0 if has_read else own[0]) + 2 * own[1]  # type: ignore[operator, return-value]
+        return None if None in own else (0 if has_read else own[0]) + 2 * own[1]  # type: ignore[operator]
     layers: Any = getattr(config.get_text_config(), "num_hidden_layers", None)
     return layers if isinstance(layers, int) else None

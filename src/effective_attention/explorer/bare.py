@@ -1,8 +1,9 @@
 """A side made of bare tensors: attention of any model, also one that knows nothing of texts.
 
 Values are optional: without them nobody can tell what of the attention reaches the output, and the page has standard
-attention alone. A key that no head of a layer gives any weight is taken for hidden from that query, as causal masks and
-padding make it: softmax leaves no other weight at exactly 0.
+attention alone. A key of weight 0 in all heads of a layer is taken for hidden from that query, as causal masks and
+padding make it, and its effective weight is 0 then. The weights do not tell more: where a score is some 104 below the
+largest, the softmax is 0 in float32, and a key that was visible to the query is taken for hidden, too.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from effective_attention.explorer.sides import Array, KeyTokens, Side
 
 _ATTENTION = "(layer, head, query, key)"
 _VALUE = "(layer, head, key, d_head)"
+_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 def bare_side(attention: Any, value: Any, tokens: Any, key_tokens: Any, *, model: str = "") -> Side:
@@ -56,9 +58,10 @@ def _layers(name: str, given: Any, axes: str) -> list[Tensor]:
 
     As transformers returns them, each with a batch of one, will do too.
     """
-    if isinstance(given, Tensor | np.ndarray) and given.ndim == 4:
-        given = list(given)
-    if isinstance(given, Tensor | np.ndarray | str) or not isinstance(given, Sequence) or len(given) == 0:
+    if isinstance(given, Tensor | np.ndarray):
+        whole = _tensor(name, given)
+        given = list(whole) if whole.ndim == 4 else whole
+    if isinstance(given, Tensor | str) or not isinstance(given, Sequence) or len(given) == 0:
         got = f"shape {tuple(given.shape)}" if hasattr(given, "shape") else type(given).__name__
         raise ValueError(f"{name} must be a tensor {axes}, or a list of one tensor for each layer, got {got}")
     layers = [_layer(name, layer, axes) for layer in given]
@@ -71,29 +74,63 @@ def _layers(name: str, given: Any, axes: str) -> list[Tensor]:
 def _layer(name: str, given: Any, axes: str) -> Tensor:
     if not isinstance(given, Tensor | np.ndarray):
         raise ValueError(f"{name} must hold tensors or arrays, got {type(given).__name__}")
-    layer = torch.as_tensor(_plain(given) if isinstance(given, np.ndarray) else given).detach().cpu()
+    layer = _tensor(name, given)
     layer = layer[0] if layer.ndim == 4 and len(layer) == 1 else layer
     if layer.ndim != 3 or 0 in layer.shape:
         raise ValueError(f"{name} must be {axes} and not empty, got a layer of shape {tuple(layer.shape)}")
-    if not layer.is_floating_point() or not bool(layer.isfinite().all()):
-        raise ValueError(f"{name} must be finite numbers, got {layer.dtype} with NaN, infinite or whole numbers")
+    if not bool(layer.isfinite().all()):
+        raise ValueError(f"{name} must be finite numbers, got NaN or infinite ones; replace them, by 0 for instance")
     return layer.to(torch.promote_types(layer.dtype, torch.float32))
+
+
+def _tensor(name: str, given: Tensor | np.ndarray[Any, Any]) -> Tensor:
+    """Return a dense tensor of floating-point numbers in memory."""
+    trouble = _array_trouble(given) if isinstance(given, np.ndarray) else _tensor_trouble(given)
+    if trouble is not None:
+        raise ValueError(f"{name} must be {trouble}")
+    return torch.from_numpy(_plain(given)) if isinstance(given, np.ndarray) else given.detach().cpu()
+
+
+def _array_trouble(given: np.ndarray[Any, Any]) -> str | None:
+    """Say what an array must be, what it is, and what to give in its place; None: it will do."""
+    if given.dtype.kind == "c":
+        return f"real numbers, got {given.dtype}; give their real part, .real, or their size, np.abs(...)"
+    if given.dtype.names is not None:
+        return f"floating-point numbers, got an array of the fields {', '.join(given.dtype.names)}; give one of them"
+    if given.dtype.kind == "O":
+        return "floating-point numbers, got an array of objects; give .astype(float), or a list of one for each layer"
+    return None if given.dtype.kind == "f" else f"floating-point numbers, got {given.dtype}; give .astype(float)"
+
+
+def _tensor_trouble(given: Tensor) -> str | None:
+    """Likewise of a tensor."""
+    if given.is_complex():
+        return f"real numbers, got {given.dtype}; give their real part, .real, or their size, .abs()"
+    if given.is_nested:
+        return "a dense tensor, got a nested one; give a list of one tensor for each layer"
+    if given.layout != torch.strided:
+        return f"a dense tensor, got one of layout {given.layout}; give .to_dense()"
+    if given.is_meta:
+        return "a tensor with numbers, got one on the meta device, which has none; run the model on a CPU or a GPU"
+    if given.is_quantized:
+        return f"floating-point numbers, got {given.dtype}; give .dequantize()"
+    return None if given.dtype in _FLOATS else f"floats of 16 to 64 bits, got {given.dtype}; give .float()"
 
 
 def _plain(given: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return an array as PyTorch takes it: not turned round, and of no more or other bytes than it knows."""
-    if given.dtype.kind != "f":
-        return given
     return np.array(given, dtype=np.float32 if given.dtype.itemsize <= 4 else np.float64)
 
 
 def _names(option: str, given: Any, count: int, what: str) -> list[str]:
-    listed = given is not None and not isinstance(given, str) and isinstance(given, Sequence)
-    names = list(given) if listed else []
-    if not listed or len(names) != count or not all(isinstance(name, str) for name in names):
-        got = f"{len(names)}" if listed else type(given).__name__
+    listed = not isinstance(given, str) and isinstance(given, Sequence)
+    if not listed or len(given) != count:
+        got = f"{len(given)}" if listed else type(given).__name__
         raise ValueError(f"{option} must be a list of strings, one for each of {count} {what}, got {got}")
-    return names
+    others = [type(name).__name__ for name in given if not isinstance(name, str)]
+    if others:
+        raise ValueError(f"{option} must be strings, got {others[0]}; give [str(token) for token in {option}]")
+    return list(given)
 
 
 def _split(layers: list[Tensor], values: list[Tensor]) -> list[Decomposition]:

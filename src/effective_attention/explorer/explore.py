@@ -91,7 +91,7 @@ def explore(
         name: Name of the model, or names of the two models; None: from their configs.
         neurons: Whether queries and keys go into the file, for the neuron view.
         attention: In place of a model: weights (layer, head, query, key), or a list of (head, query, key) for each
-            layer; of PyTorch or NumPy.
+            layer; of PyTorch or NumPy. A key of weight 0 in all heads of a layer counts as hidden from the query.
         value: The values they are applied to, (layer, head, key, d_head), or a list likewise; None: not known, and the
             page shows standard attention alone.
         tokens: A name for each query.

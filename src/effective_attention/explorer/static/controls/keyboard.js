@@ -3,10 +3,12 @@ import { header, VIEWS } from "../core/header.js";
 import { pointAt } from "../core/pointer.js";
 import { canCompare } from "../core/selection.js";
 import { setState, state } from "../core/state.js";
+import { closedView } from "../views/obstacles.js";
 import { closeExportMenu, exportMenuIsOpen } from "./export_menu.js";
 import { helpIsOpen, openHelp } from "./help.js";
 import { copyLink } from "./link.js";
 import { stepHead, stepLayer, stepThreshold, stepZoom } from "./steps.js";
+import { toast } from "./toast.js";
 
 /** @type {Record<string, () => void>} */
 const ACTIONS = {
@@ -30,8 +32,19 @@ const ACTIONS = {
   ArrowRight: () => stepHead(1),
   ArrowUp: () => stepLayer(state.view === "rollout" ? 1 : -1), // there the last layer is on top
   ArrowDown: () => stepLayer(state.view === "rollout" ? -1 : 1),
-  ...Object.fromEntries(VIEWS.map((view, index) => [String(index + 1), () => setState({ view })])),
+  ...Object.fromEntries(VIEWS.map((view, index) => [String(index + 1), () => openView(view)])),
 };
+
+/**
+ * Unless it is closed, as its button is: then say why.
+ *
+ * @type {(view: View) => void}
+ */
+function openView(view) {
+  const reason = closedView(view);
+  if (reason === null) setState({ view });
+  else toast(reason);
+}
 
 /** @type {() => void} */
 function letGo() {

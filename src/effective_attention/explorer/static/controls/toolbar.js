@@ -2,9 +2,10 @@
 import { byId, every, make } from "../core/elements.js";
 import { headCount, header, layerCount, sideName, sides, tokenLabel, tokensOf, VIEWS } from "../core/header.js";
 import { MINUS, upTo } from "../core/numbers.js";
-import { canCompare, shownTokens } from "../core/selection.js";
+import { answerToken, canCompare, shownTokens } from "../core/selection.js";
 import { onStateChange, setState, state, THRESHOLDS } from "../core/state.js";
-import { answerToken } from "../core/token_rollout.js";
+import { firstRolloutToken } from "../core/token_rollout.js";
+import { closedPart, closedView } from "../views/obstacles.js";
 import { showChips } from "./head_chips.js";
 import { nearestThreshold, nextTheme, stepHead, stepLayer, stepZoom, takeHead } from "./steps.js";
 
@@ -31,7 +32,7 @@ const THEME_LABELS = { auto: "◐ auto", light: "○ light", dark: "● dark" };
 export function buildToolbar() {
   byId("stacks").hidden = header.stacks.length === 0;
   byId("stacks").append(...header.stacks.map((stack) => choiceOf("stack", stack, STACK_TITLES[stack])));
-  byId("views").append(...VIEWS.map((view, index) => choiceOf("view", view, `${VIEW_TITLES[view]} (${index + 1})`)));
+  byId("views").append(...VIEWS.map((view) => choiceOf("view", view, viewTitle(view))));
   byId("parts").append(...header.attentions.map((part) => choiceOf("part", part, PART_TITLES[part])));
   if (canCompare()) byId("parts").append(compareButton());
   byId("threshold").max = THRESHOLDS.length - 1;
@@ -39,6 +40,11 @@ export function buildToolbar() {
   listenToButtons();
   onStateChange(showToolbar);
   showToolbar();
+}
+
+/** @type {(view: View) => string} */
+function viewTitle(view) {
+  return `${VIEW_TITLES[view]} (${VIEWS.indexOf(view) + 1})`;
 }
 
 /** @type {(field: string, value: string, title: string) => HTMLElement} */
@@ -123,16 +129,28 @@ function showTheme() {
 /** @type {() => void} */
 function showChoices() {
   for (const button of every("[data-view]")) {
-    button.setAttribute("aria-pressed", String(button.dataset.view === state.view));
+    const { view } = button.dataset;
+    showChoice(button, view === state.view, viewTitle(view), closedView(view));
   }
   for (const button of every("[data-stack]")) {
     button.setAttribute("aria-pressed", String(button.dataset.stack === state.stack));
   }
   for (const button of every("[data-part]")) {
-    button.setAttribute("aria-pressed", String(button.dataset.part === state.part));
-    button.disabled = button.dataset.part === "null" && state.view === "rollout" && state.part !== "null";
+    const { part } = button.dataset;
+    showChoice(button, part === state.part, PART_TITLES[/** @type {Attention} */ (part)], closedPart(part));
   }
   byId("compare")?.setAttribute("aria-pressed", String(state.compare));
+}
+
+/**
+ * A choice that leads nowhere is struck out and says why; one that a link has led to stays as it is.
+ *
+ * @type {(button: HTMLButtonElement, chosen: boolean, title: string, reason: string | null) => void}
+ */
+function showChoice(button, chosen, title, reason) {
+  button.setAttribute("aria-pressed", String(chosen));
+  button.disabled = reason !== null && !chosen;
+  button.title = reason ?? title;
 }
 
 /** @type {() => void} */
@@ -161,7 +179,7 @@ function showFields() {
 /** @type {() => void} */
 function showTokens() {
   const queries = shownTokens(0, "query");
-  const first = String(state.view === "rollout" ? answerToken(0) : queries[0]);
+  const first = String(state.view === "rollout" ? firstRolloutToken(0) : answerToken(0, queries));
   if (!byId("query-field").hidden) showTokenList("query", queries, first, []);
   if (!byId("key-field").hidden) showTokenList("key", shownTokens(0, "key"), "", [optionOf("", "strongest")]);
 }

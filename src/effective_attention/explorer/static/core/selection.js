@@ -61,6 +61,15 @@ export function chosenToken(which, pane) {
 }
 
 /**
+ * Of some queries that which a model answers from: the first, or, where no token sees a later one, the last.
+ *
+ * @type {(pane: number, queries: number[]) => number}
+ */
+export function answerToken(pane, queries) {
+  return queries[sideOf(pane).causal ? queries.length - 1 : 0];
+}
+
+/**
  * Places of the tokens that are shown; all of them rather than none.
  *
  * @type {(pane: number, which: "query" | "key") => number[]}

@@ -9,7 +9,7 @@ const measuring = penOf(make("canvas"));
 const widths = new Map();
 
 /** @type {(text: string, size: number) => number} */
-function textWidth(text, size) {
+export function textWidth(text, size) {
   const key = `${size} ${text}`;
   const known = widths.get(key);
   if (known !== undefined) return known;

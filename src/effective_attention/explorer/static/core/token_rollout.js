@@ -5,7 +5,7 @@ import { blockIds, layerReady, loadedBlock } from "./blocks.js";
 import { sides, unit } from "./header.js";
 import { LimitedCache } from "./limited_cache.js";
 import { upTo } from "./numbers.js";
-import { chosenToken, sideOf, sidesOf } from "./selection.js";
+import { answerToken, chosenToken, sideOf, sidesOf } from "./selection.js";
 import { state } from "./state.js";
 
 /** @type {LimitedCache<Float64Array>} */
@@ -15,17 +15,16 @@ const rollouts = new LimitedCache(32e6);
 
 /** @type {(pane: number) => number} */
 export function rolloutToken(pane) {
-  return chosenToken("query", pane) ?? answerToken(pane);
+  return chosenToken("query", pane) ?? firstRolloutToken(pane);
 }
 
 /**
- * The token that a model answers from: the first, or, where no token sees a later one, the last.
+ * Where rollout starts: special tokens that are not shown count, too, as a model mostly answers from one.
  *
  * @type {(pane: number) => number}
  */
-export function answerToken(pane) {
-  const { causal, size } = sideOf(pane);
-  return causal ? size - 1 : 0;
+export function firstRolloutToken(pane) {
+  return answerToken(pane, upTo(sideOf(pane).size));
 }
 
 /**

@@ -6,7 +6,7 @@ import { commonLimit, weightAt } from "../core/matrices.js";
 import { clamp, largest, withMinus } from "../core/numbers.js";
 import { activeHeads, axisOf, chosenToken, placeIn, thresholdWhole } from "../core/selection.js";
 import { state } from "../core/state.js";
-import { fitted, nameWidth } from "../core/text_width.js";
+import { fitted, nameWidth, textWidth } from "../core/text_width.js";
 import { allLines, focusedLines, headsHere, SHADES } from "./head_lines.js";
 
 const TOP = 26; // pixels above the first row
@@ -94,8 +94,19 @@ function drawHeads(columns, room, painter, visible, theme) {
     drawStrips(columns, painter, visible, theme);
   });
   painter.rect(0, 0, room.width, TOP - 4, theme.ground);
-  painter.text("from (query)", columns.left - 8, 11, { size: 12, colour: theme.soft, align: "right" });
-  painter.text("to (key)", columns.right + 8, 11, { size: 12, colour: theme.soft });
+  drawHeadings(columns, room, painter, theme);
+}
+
+/**
+ * Beside the names, or, where these are too short for that, at the edge.
+ *
+ * @type {(columns: Columns, room: Room, painter: Painter, theme: Theme) => void}
+ */
+function drawHeadings({ left, right }, room, painter, theme) {
+  const look = { size: 12, colour: theme.soft };
+  const [from, to] = ["from (query)", "to (key)"];
+  painter.text(from, Math.max(left - 8, textWidth(from, look.size)), 11, { ...look, align: "right" });
+  painter.text(to, Math.min(right + 8, room.width - textWidth(to, look.size)), 11, look);
 }
 
 /** @type {(columns: Columns, painter: Painter, visible: Viewport, theme: Theme) => void} */

@@ -5,7 +5,7 @@ import { header, sides, tokensOf } from "../core/header.js";
 import { LimitedCache } from "../core/limited_cache.js";
 import { matrixReady, weightAt } from "../core/matrices.js";
 import { largest, upTo } from "../core/numbers.js";
-import { chosenToken, shownTokens } from "../core/selection.js";
+import { answerToken, chosenToken, shownTokens } from "../core/selection.js";
 import { state } from "../core/state.js";
 
 /** @type {LimitedCache<NeuronFacts>} */
@@ -18,7 +18,8 @@ function blockOf(side, which) {
 
 /** @type {(side: number) => boolean} */
 export function neuronAvailable(side) {
-  return blockOf(side, "query") !== null && blockOf(side, "key") !== null;
+  const { query, key } = sides[side].blocks;
+  return [...query, ...key].every((id) => id !== null);
 }
 
 /** @type {(side: number) => boolean} */
@@ -83,7 +84,7 @@ function mostOf(numbers) {
  */
 export function neuronPair(side, pointed) {
   const places = shownTokens(side, "key");
-  const query = chosenToken("query", side) ?? shownTokens(side, "query")[0];
+  const query = chosenToken("query", side) ?? answerToken(side, shownTokens(side, "query"));
   const held = pointed?.key ?? chosenToken("key", side);
   if (held !== null) return { query, key: held };
   /** @type {(key: number) => number} */

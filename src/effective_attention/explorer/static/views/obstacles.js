@@ -1,5 +1,6 @@
 // Why a pane shows nothing, in words.
 import { loadingFailure } from "../core/blocks.js";
+import { sides } from "../core/header.js";
 import { matrixReady } from "../core/matrices.js";
 import { hasHead } from "../core/selection.js";
 import { state } from "../core/state.js";
@@ -10,8 +11,27 @@ import { neuronAvailable, neuronReady } from "./neuron_numbers.js";
 const READING = "reading…";
 const NO_NULL_ROLLOUT =
   "Rollout is not available for null attention, whose weights are no shares: choose standard or effective.";
-
 const NO_OTHERS_ROLLOUT = "Rollout follows tokens through all layers to themselves; these look at others, too.";
+const NO_NEURONS = "Queries and keys are not in this file.";
+
+/**
+ * Why a view shows nothing in any pane, whatever else is chosen; null: it does.
+ *
+ * @type {(view: View) => string | null}
+ */
+export function closedView(view) {
+  if (view === "rollout" && !rolloutIsMeant()) return NO_OTHERS_ROLLOUT;
+  return view === "neuron" && !sides.some((_, side) => neuronAvailable(side)) ? NO_NEURONS : null;
+}
+
+/**
+ * Likewise of an attention, in the view that is chosen.
+ *
+ * @type {(part: Attention) => string | null}
+ */
+export function closedPart(part) {
+  return part === "null" && state.view === "rollout" ? NO_NULL_ROLLOUT : null;
+}
 
 /**
  * Null: the pane can be drawn.
@@ -33,13 +53,13 @@ export function obstacle(pane) {
 /** @type {(pane: number) => string | null} */
 function rolloutObstacle(pane) {
   if (!rolloutIsMeant()) return NO_OTHERS_ROLLOUT;
-  if (state.part === "null") return NO_NULL_ROLLOUT;
+  if (closedPart(state.part) !== null) return closedPart(state.part);
   if (!rolloutPossible(pane)) return "Rollout: the two sides have different numbers of layers.";
   return rolloutReady(pane, state.part) ? null : READING;
 }
 
 /** @type {(pane: number) => string | null} */
 function neuronObstacle(pane) {
-  if (!neuronAvailable(pane)) return "Queries and keys are not in this file.";
+  if (!neuronAvailable(pane)) return NO_NEURONS;
   return neuronReady(pane) ? null : READING;
 }

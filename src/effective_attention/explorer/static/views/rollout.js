@@ -8,7 +8,8 @@ import { state } from "../core/state.js";
 import { rolloutNumbers, rolloutReady, rolloutToken } from "../core/token_rollout.js";
 import { gridScene } from "./grid.js";
 
-const BARS_HEIGHT = 92;
+const BARS_HEIGHT = 110; // pixels under the map: a heading, then the bars
+const TALLEST = 68; // pixels
 
 /** @type {(part: Attention) => number} */
 export function rolloutLimit(part) {
@@ -36,7 +37,7 @@ export function rolloutScene(pane, room, pointed) {
   const rowOf = (number) => places.map((place) => all[number * side.size + place]);
   const most = Math.min(130, room.height * 0.3);
   const width = Math.max(2, Math.round(clamp(Math.floor((room.width - 90) / places.length), 6, 44) * state.zoom));
-  const height = clamp(Math.floor((room.height - most - 130) / side.layers), 16, 44);
+  const height = clamp(Math.floor((room.height - most - BARS_HEIGHT - 38) / side.layers), 16, 44);
   const limit = rolloutLimit(part);
   const grid = gridScene({
     rows: layers.map((number) => `layer ${number}`), columns: places.map((place) => tokenLabel(side.tokens[place])),
@@ -67,14 +68,13 @@ function withBars(grid, bars) {
     height: grid.height + BARS_HEIGHT,
     draw: (painter, visible, theme) => {
       grid.draw(painter, { ...visible, height: Math.min(visible.height, grid.height - visible.y) }, theme);
-      const upper = grid.height - visible.y + 14;
-      const middle = signed ? upper + 34 : upper + 68;
-      const scale = (signed ? 34 : 68) / (bars.limit || 1);
-      painter.clipped(left, upper - 12, Math.max(visible.width - left, 0), BARS_HEIGHT, () => {
-        drawBars(painter, bars, { x: left - visible.x, y: middle }, scale, visible, theme);
+      const upper = grid.height - visible.y + 32;
+      const tallest = signed ? TALLEST / 2 : TALLEST;
+      painter.text(`the row of layer ${bars.layer} as bars`, left, upper - 14, { size: 12, colour: theme.soft });
+      painter.clipped(left, upper, Math.max(visible.width - left, 0), TALLEST + 2, () => {
+        const start = { x: left - visible.x, y: upper + tallest };
+        drawBars(painter, bars, start, tallest / (bars.limit || 1), visible, theme);
       });
-      const look = { size: 12, colour: theme.soft, align: /** @type {const} */ ("right") };
-      painter.text(`layer ${bars.layer}`, left - 6, middle - 6, look);
     },
   };
 }
