@@ -1,8 +1,10 @@
 """Turn a WikiText file into sentences, one a line: ``python benchmarks/wikitext_sentences.py IN OUT``.
 
 WikiText has a paragraph a line, blanks around every mark, ``@-@`` for a hyphen inside a word and ``<unk>`` for rare
-words. Headings and sentences with ``<unk>``, which no model has seen in real text, are left out; hyphens and blanks are
-put back as they were. A sentence ends at a mark with a blank on both sides, so that ``Mr.`` and ``3.5`` end none.
+words. Headings and sentences with ``<unk>``, which no model has seen in real text, are left out; hyphens and most
+blanks are put back as they were. Blanks stay around a quotation mark without a partner in its sentence, around single
+quotes and apostrophes that are no common ending (``Chang 'an``), and after a bracket that begins a sentence. A sentence
+ends at a mark with a blank on both sides, so that ``Mr.`` and ``3.5`` end none.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class FakeIndex:
         self.calls: list[list[str]] = []
         self.fails: str | None = None
 
-    def run(self, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    def run(self, arguments: Sequence[str], *, temporary: Path) -> subprocess.CompletedProcess[str]:
         place = list(arguments).index("--dest") + 1
         target, requirements = Path(arguments[place]), list(arguments[place + 1 :])
         self.calls.append(requirements)

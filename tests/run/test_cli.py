@@ -7,6 +7,7 @@ import errno
 import logging
 import os
 import runpy
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -132,6 +133,42 @@ def test_a_refused_run_leaves_none_of_its_folders(run: Run, tmp_path: Path, monk
     monkeypatch.chdir(tmp_path)
     run("train", "hydra.run.dir=runs/mrpc/one", "data.batch_size=0").refused()
     assert names(tmp_path) == set()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_run_that_is_stopped_before_it_has_anything_leaves_nothing(
+    number: signal.Signals, code: int, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from effective_attention.run import experiment
+
+    monkeypatch.setattr(experiment, "prepare", lambda *rest, **options: os.kill(os.getpid(), number))
+    for name in ("train", "evaluate"):
+        ended = run(name)
+        line = f"stopped by {number.name} before there was anything to go on from; start it again\n"
+        assert (ended.code, ended.err) == (code, line)
+        assert names(tmp_path) <= {"tokens"}, "not even the folder of the run"
+
+
+def test_ctrl_c_while_libraries_load_leaves_nothing(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from effective_attention.run import experiment
+
+    def interrupted(cfg: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(experiment, "evaluate", interrupted)  # which is not reached while they load
+    ended = run("evaluate")
+    assert (ended.code, ended.err) == (130, "stopped by SIGINT\n")
+    assert names(tmp_path) <= {"tokens"}
+
+
+def test_a_stop_keeps_the_run_that_was_there(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from effective_attention.run import experiment
+
+    assert run("evaluate").code == 0
+    monkeypatch.setattr(experiment, "prepare", lambda *rest, **options: os.kill(os.getpid(), signal.SIGTERM))
+    ended = run("evaluate", f"resume={tmp_path / 'runs' / 'run'}")
+    assert ended.err == f"stopped by SIGTERM; go on with resume={tmp_path / 'runs' / 'run'}\n"
+    assert {".hydra", "config.yaml", "metrics.json", "evaluate.log"} <= names(tmp_path / "runs" / "run")
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense", b"PK\x03\x04nonsense"])

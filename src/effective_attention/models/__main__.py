@@ -7,11 +7,16 @@ from __future__ import annotations
 
 import argparse
 import logging
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
 
 from effective_attention.errors import UserError
 from effective_attention.models.packaged.catalogue import PACKAGED
-from effective_attention.models.packaged.fetching import fetch, is_whole, packaged_folder
+from effective_attention.models.packaged.fetching import fetch, find_problem, packaged_folder
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -24,18 +29,46 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     try:
-        print_list() if options.command == "list" else print(fetch(options.name, agree=True if options.yes else None))
-    except (UserError, OSError) as error:  # the latter: a full disk, a folder of somebody else's
+        with _stopped_in_one_line():
+            if options.command == "list":
+                print_list()
+            else:
+                print(fetch(options.name, agree=True if options.yes else None))
+    except (UserError, OSError) as error:  # the latter: nobody reads what is printed
         sys.exit(f"error: {error}")
-    except KeyboardInterrupt:
-        sys.exit("stopped by SIGINT; nothing was kept")
+
+
+@contextmanager
+def _stopped_in_one_line() -> Iterator[None]:
+    """Let SIGTERM end the command as Ctrl-C does: what was begun is cleared away, one line, the signal's code."""
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGTERM, _terminate) if in_main_thread else None
+    try:
+        yield
+    except (KeyboardInterrupt, _Terminated) as stop:
+        number = signal.SIGTERM if isinstance(stop, _Terminated) else signal.SIGINT
+        print(f"stopped by {number.name}; nothing was kept", file=sys.stderr)
+        sys.exit(128 + number)
+    finally:
+        if in_main_thread:
+            signal.signal(signal.SIGTERM, before)
+
+
+class _Terminated(BaseException):
+    """SIGTERM came."""
+
+
+def _terminate(number: int, _frame: FrameType | None) -> None:
+    signal.signal(number, signal.SIG_IGN)  # a second one must not end the clearing away
+    raise _Terminated
 
 
 def print_list() -> None:
     """Print one line a model."""
     for name, model in PACKAGED.items():
         folder = packaged_folder(name)
-        state = f"in {folder}" if is_whole(model, folder) else f"not here; {model.download / 1e6:.0f} MB to fetch"
+        problem = find_problem(model, folder)
+        state = f"in {folder}" if problem is None else f"{problem}; {model.download / 1e6:.0f} MB to fetch"
         print(f"{name:11} {model.title}, {model.licence}: {state}")
 
 

@@ -27,6 +27,7 @@ from transformers import PreTrainedTokenizerBase as Tokenizer
 
 from effective_attention.errors import UserError, first_line, quoted, shorten
 from effective_attention.models.packaged import PACKAGED, fetch
+from effective_attention.models.packaged.fetching import packaged_folder
 
 log = logging.getLogger(__name__)
 EMBEDDED_NAME = "minilm"
@@ -250,6 +251,11 @@ def _refuse_writers(name: str, config: Any) -> None:
 
 def _explain(name: str, error: Exception) -> str:
     reason = first_line(error).rstrip(".")
+    if name in PACKAGED:
+        return (
+            f"model={name} cannot be loaded from {packaged_folder(name)} ({reason}); "
+            "delete that folder to have it fetched again, or choose another model, such as model=minilm (embedded)"
+        )
     if _is_folder(name):
         return f"model folder {name!r} cannot be loaded ({reason}); it needs config.json, weights and tokenizer files"
     return (

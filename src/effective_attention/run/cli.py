@@ -82,6 +82,7 @@ def one_line_errors() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:  # before there was anything to go on from: while libraries were imported
+        _remove_hydra_files()
         print("stopped by SIGINT", file=sys.stderr)
         sys.exit(INTERRUPTED)
     except Exception as error:
@@ -143,20 +144,31 @@ def _open_file(error: BaseException) -> str | None:
 
 @contextmanager
 def nothing_left_behind(run_dir: Path) -> Iterator[None]:
-    """Remove Hydra's files if bad input ends the command before it produced anything, and the folder if now empty."""
+    """Remove Hydra's files if bad input or a signal ends the command before it produced anything.
+
+    The folder goes too, if it is empty then.
+    """
     try:
         yield
-    except Exception as error:
-        if explain(error) is not None and not any((run_dir / kept).exists() for kept in _OF_A_RUN):
+    except BaseException as error:
+        is_stopped = isinstance(error, KeyboardInterrupt | SystemExit)
+        if is_stopped or explain(error) is not None:
             _remove_hydra_files(run_dir)
         raise
 
 
-def _remove_hydra_files(run_dir: Path) -> None:
-    """Remove only what Hydra wrote for this run: the folder may be the user's, with other files in it."""
+def _remove_hydra_files(run_dir: Path | None = None) -> None:
+    """Remove only what Hydra wrote for a run that has nothing yet: the folder may be the user's, with other files.
+
+    Args:
+        run_dir: Of the run; None: Hydra's own.
+    """
     from hydra.core.hydra_config import HydraConfig
 
     if not HydraConfig.initialized():
+        return
+    run_dir = Path(HydraConfig.get().runtime.output_dir) if run_dir is None else run_dir
+    if any((run_dir / kept).exists() for kept in _OF_A_RUN):
         return
     for file in [*(run_dir / ".hydra").glob("*.yaml"), run_dir / f"{HydraConfig.get().job.name}.log"]:
         file.unlink(missing_ok=True)

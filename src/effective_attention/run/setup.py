@@ -26,6 +26,7 @@ from effective_attention.finite import check_weights
 from effective_attention.models.checkpoints import read_checkpoint, restore_classifier
 from effective_attention.models.classifier import CHECKPOINT_KEY, SequenceClassifier
 from effective_attention.models.encoders import Encoder, PretrainedEncoder, encoder_from_dict
+from effective_attention.models.packaged import PACKAGED
 from effective_attention.models.places import find_checkpoint
 from effective_attention.run.options.check import check_options
 from effective_attention.run.options.targets import build, check_targets
@@ -200,13 +201,23 @@ def _facts(task: Task, source: Source, encoder: Encoder, *, seed: int, checkpoin
     embedded = [name for name, is_so in (("model", encoder.embedded), ("data", source.name == "sample")) if is_so]
     facts["run/embedded"] = bool(embedded)
     if embedded:
-        command = "train.py" if task.has_labels else "evaluate.py model=bert_base"
-        real = f"task={task.name} {task.local_options}" if task.loaders else f"+experiment=paper task={task.name}"
         facts["run/note"] = (
             f"embedded {' and '.join(embedded)}: a small demonstration, not the paper's setting; "
-            f"for the real thing: python {command} {real}"
+            f"for the real thing: python {_real_command(task, encoder, checkpoint)}"
         )
     return facts
+
+
+def _real_command(task: Task, encoder: Encoder, checkpoint: str | None) -> str:
+    """Say how to get results that count; the model is the one that the user chose, if that is a real one."""
+    data = f"task={task.name} {task.local_options}" if task.loaders else f"+experiment=paper task={task.name}"
+    if not isinstance(encoder, PretrainedEncoder) or encoder.embedded:
+        return f"train.py {data}" if task.has_labels else f"evaluate.py model=bert_base {data}"
+    model = f"model={encoder.name}" if encoder.name in PACKAGED else f"model.name={encoder.name}"
+    if task.has_labels:
+        return f"train.py {model} {data}"
+    chosen = model if checkpoint is None else f"checkpoint={checkpoint}"
+    return f"evaluate.py {chosen} {data}"
 
 
 def _quiet_libraries() -> None:

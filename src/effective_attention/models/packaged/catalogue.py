@@ -9,8 +9,6 @@ from pathlib import Path
 from effective_attention.models.packaged import mpnet, smollm2
 from effective_attention.models.packaged.wheels import Wheel
 
-WEIGHTS = "model.safetensors"
-
 
 @dataclass(frozen=True)
 class PackagedModel:

