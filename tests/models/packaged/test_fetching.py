@@ -6,6 +6,7 @@ import shutil
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -358,6 +359,15 @@ def test_the_command_ends_in_one_line(index: FakeIndex, monkeypatch: pytest.Monk
         command.main(["fetch", NAME, "--yes"])
 
 
+@pytest.fixture
+def ctrl_c_is_heard() -> Iterator[None]:
+    """Let Ctrl-C interrupt, also where the tests were started in the background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c_is_heard")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_the_command_and_leaves_nothing(
     number: signal.Signals, code: int, index: FakeIndex, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
