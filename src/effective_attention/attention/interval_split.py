@@ -45,26 +45,18 @@ def solve(
         Coefficients and output (batch, shared, group, query, d_head), bound and rank (batch, shared, query).
     """
     batch, shared, group, queries, width = output.shape
-    keys = value.shape[2]
 
     def flat(part: Tensor) -> Tensor:
         return part.expand(batch, shared, -1).flatten(0, 1)  # (problem, query or key)
 
-    start, stop = flat(intervals.start), flat(intervals.stop)
-    order = _order(start, stop, keys)
+    places = flat(intervals.start), flat(intervals.stop)
+    order = _order(*places, value.shape[2])
     outputs = output.flatten(0, 1).double()
     if order is not None:
-        start, stop = start.gather(1, order), stop.gather(1, order)
+        places = places[0].gather(1, order), places[1].gather(1, order)
         outputs = _in_order(outputs, order)
-    found = choice.solve_along(
-        value.flatten(0, 1),
-        flat(intervals.seen),
-        start,
-        stop,
-        outputs,
-        state=state,
-        skip_independent=skip_independent,
-    )
+    options: dict[str, Any] = {"state": state, "skip_independent": skip_independent}
+    found = choice.solve_along(value.flatten(0, 1), flat(intervals.seen), *places, outputs, **options)
     if order is not None:
         found = _unsorted(found, order)
     certain = found.bound * rtol < 1  # then nothing that was kept counts as zero
