@@ -74,14 +74,17 @@ def by_keys(output: Tensor, value: Tensor, seen: Tensor) -> Factors:
     shared, keys = value.shape[1:3]
     with without_autocast(value.device):
         own = seen.expand(batch, shared, keys).flatten(0, 1)
+        values = value.flatten(0, 1)  # (problem, key, d_head)
         basis, whitener, rank = column_space(
-            value.flatten(0, 1), own, default_rtol(value.dtype), whitener=True
+            values, own, default_rtol(value.dtype), whitener=True
         )  # (problem, key, d_head), (problem, d_head, d_head)
         wide = torch.promote_types(output.dtype, basis.dtype)
         basis = basis.to(wide)
         folded = output.reshape(batch * shared, -1, width).to(wide)  # (problem, group * query, d_head)
         left = folded @ whitener.to(wide)
-        back = left @ (basis.mT @ torch.where(own[..., None], value.flatten(0, 1), 0).to(wide))
+        if not bool(seen.all()):
+            values = torch.where(own[..., None], values, 0)
+        back = left @ (basis.mT @ values.to(wide))
     largest = torch.linalg.vector_norm(output, dim=-1).amax(dim=-1)  # (batch, head)
     size = torch.linalg.matrix_norm(whitener).view(batch, shared).repeat_interleave(heads // shared, dim=1)
     return Factors(
@@ -134,7 +137,8 @@ def from_solution(output: Tensor, value: Tensor, intervals: Intervals, solution:
 
 def _squared_sizes(value: Tensor, intervals: Intervals) -> Tensor:
     """Return the sum of squares of the values that each query sees, (batch, shared, query)."""
-    size = torch.where(intervals.seen, value.double().square().sum(dim=-1), 0)
+    size = torch.linalg.vector_norm(value, dim=-1, dtype=torch.float64).square()  # makes no copy in float64
+    size = torch.where(intervals.seen, size, 0)
     up_to = torch.nn.functional.pad(size.cumsum(dim=-1), (1, 0))
     places = (part.expand(*size.shape[:2], -1) for part in (intervals.stop, intervals.start))
     stop, start = (up_to.gather(-1, place) for place in places)

@@ -89,7 +89,7 @@ def plain_call(call: AttentionCall, mask: Mask) -> Plain | None:
     if visible is None:
         seen = torch.ones(batch, 1, keys, dtype=torch.bool, device=call.value.device)
     else:
-        seen = visible.any(dim=-2)
+        seen = visible[:, :, 0] if mask.intervals is None else mask.intervals.seen
     added = None if call.mask is None or (visible is None and mask.only_hides) else call.mask[..., :keys]
     if bias is not None:  # T5's: transformers, too, adds it to the mask for the fast kernel
         added = bias if added is None else added + bias

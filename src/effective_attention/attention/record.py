@@ -101,15 +101,13 @@ class Mask:
     @classmethod
     def of(cls, call: AttentionCall) -> Mask:
         """Read the mask of a call that has one."""
-        own = call.visible()
-        assert own is not None
         assert call.mask is not None
-        visible = as_visible(own, call.shape)
-        by_query = visible is not None and visible.shape[2] > 1
         mask = call.mask[..., : call.shape[3]]
         shown = shown_by(mask)
         blind = ~shown.any(dim=-1, keepdim=True)
-        only_hides = bool(((mask == 0) | ~own | blind).all())
+        visible = as_visible(shown | blind, call.shape)
+        by_query = visible is not None and visible.shape[2] > 1
+        only_hides = bool(((mask == 0) | ~shown | blind).all())
         intervals = intervals_of(visible) if visible is not None and by_query else None
         seen = shown.any(dim=-2)
         seen = (seen | ~seen.any(dim=-1, keepdim=True)).expand(call.shape[0], -1, -1)
