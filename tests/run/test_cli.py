@@ -4,13 +4,12 @@ Most runs are made in this process by running the very script; importing torch a
 """
 
 import errno
-import logging
 import os
 import runpy
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,20 +40,6 @@ class Ended:
         assert line.startswith("error: ")
         assert "Traceback" not in self.out
         return line
-
-
-@pytest.fixture
-def logging_restored() -> Iterator[None]:
-    """Restore the root logger, which Hydra sets up with a file in the run directory."""
-    root = logging.getLogger()
-    handlers = root.handlers[:]
-    level = root.level
-    yield
-    for handler in root.handlers:
-        if handler not in handlers:
-            handler.close()
-    root.handlers[:] = handlers
-    root.level = level
 
 
 @pytest.fixture
