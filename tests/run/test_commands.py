@@ -1,5 +1,6 @@
 """The command ``effective-attention``: its list, its errors, and what each sub-command hands to whom."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -142,7 +143,26 @@ def test_help_of_report_and_weights_names_the_command(
         assert capsys.readouterr().out.startswith(f"usage: effective-attention {name}")
 
 
+def test_nobody_has_to_read_the_help_to_its_end() -> None:
+    words = [sys.executable, "-m", "effective_attention", "train", "--help"]
+    with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as started:
+        assert started.stdout is not None
+        assert started.stderr is not None
+        started.stdout.close()
+        assert started.stderr.read() == b""
+    assert started.returncode == 0
+
+
 def test_errors_of_report_name_the_command(call: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         call("report")
     assert "; write effective-attention report <folder>" in capsys.readouterr().err
+
+
+def test_the_page_of_commands_has_them_all_and_no_other() -> None:
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    assert [f"| `{name}` | {command.about} |" for name, command in COMMANDS.items()] == [
+        line for line in page.splitlines() if line.startswith("| `")
+    ]
+    used = re.findall(r"(?:^|`)effective-attention ([a-z]\w*)", page, flags=re.MULTILINE)
+    assert set(used) == {*COMMANDS}

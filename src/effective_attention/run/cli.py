@@ -63,10 +63,21 @@ def command(name: str, task: Callable[[DictConfig], Any], *, typed: Sequence[str
         if started_as() > 0:
             sys.argv += _SILENT
         if is_plain_help(arguments):
-            print_help(folder, name, arguments.overrides)
+            with reader_may_leave():
+                print_help(folder, name, arguments.overrides)
         else:
             again = _Task(task, [*typed, *sys.argv[1:]])
             hydra.main(version_base="1.3", config_path=str(folder), config_name=name)(again)()
+
+
+@contextmanager
+def reader_may_leave() -> Iterator[None]:
+    """Print for a reader who may stop reading, as ``head`` does: the rest is then printed for nobody."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python would complain as it ends
 
 
 class _Task:

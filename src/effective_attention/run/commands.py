@@ -135,12 +135,14 @@ def _weights(arguments: list[str]) -> None:
 
 def _doctor(arguments: list[str]) -> None:
     from effective_attention.run import doctor
-    from effective_attention.run.cli import one_line_errors
+    from effective_attention.run.cli import one_line_errors, reader_may_leave
 
     with one_line_errors():
         if arguments:
             raise UserError(f"doctor takes no arguments, got {shorten(' '.join(arguments))}")
-        sys.exit(doctor.main())
+    with reader_may_leave():
+        code = doctor.main()
+    sys.exit(code)
 
 
 COMMANDS = {
