@@ -11,12 +11,10 @@ third of the depth, or a third less the rest), quantity, value (mean over heads)
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import hydra
 import numpy as np
 import pandas as pd
 import torch
@@ -125,7 +123,6 @@ def table(found: Iterator[tuple[str, Tensor]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["attention", "layers", "quantity", "value", "low", "high"])
 
 
-@hydra.main(version_base="1.3", config_path="../conf", config_name="evaluate")
 def main(cfg: DictConfig) -> float | None:
     """Evaluate, then write the intervals."""
     result = run_job("evaluate", cfg)
@@ -144,4 +141,4 @@ if __name__ == "__main__":
     for kind, names in KEPT.items():
         record(kind, names)
     record_texts()
-    sys.exit(command(main))
+    command("evaluate", main)

@@ -1,6 +1,7 @@
 """Every file in conf/ is composed and built, and the defaults are the paper's recipe."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -257,9 +258,20 @@ def test_an_experiment_can_still_be_changed() -> None:
 # --- --help ---
 
 
+CHOICES_BEGIN, CHOICES_END = "Their choices:\n\n", "\nThe values that these choices make"
+
+
+def split_help(page: str) -> tuple[str, str, str]:
+    """Cut a help page into what stands before the choices, the choices, and what stands behind them."""
+    before, rest = page.split(CHOICES_BEGIN)
+    choices, behind = rest.split(CHOICES_END)
+    return before, choices, behind
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("overrides", [[], ["task=rte", "seed=3"]])
 def test_help_is_what_hydra_prints(command: str, overrides: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """All but the list of choices is equal letter by letter; that has the same choices, and words beside them."""
     from hydra._internal.hydra import Hydra
     from hydra._internal.utils import create_config_search_path, get_args_parser
 
@@ -270,10 +282,36 @@ def test_help_is_what_hydra_prints(command: str, overrides: list[str], capsys: p
     assert is_plain_help(arguments)
     assert not is_plain_help(parser.parse_args(["--help", "--cfg", "job"]))
     print_help(CONF, command, overrides)
-    ours = capsys.readouterr().out
+    before, choices, behind = split_help(capsys.readouterr().out)
     hydra = Hydra.create_main_hydra2(task_name=command, config_search_path=create_config_search_path(str(CONF)))
     hydra.app_help(config_name=command, args_parser=parser, args=arguments)
-    assert ours == capsys.readouterr().out
+    hydras_before, hydras_choices, hydras_behind = split_help(capsys.readouterr().out)
+    assert (before, behind) == (hydras_before, hydras_behind)
+    groups, analyses = (part.strip().splitlines() for part in re.split(r"\n\nAnalyses: .*\n\n", choices))
+    listed = {line.split()[0]: line.split(maxsplit=1)[1] for line in groups}
+    listed["analysis"] = ", ".join(line.split()[0] for line in analyses)
+    assert listed == dict(line.split(": ", 1) for line in hydras_choices.strip().splitlines())
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_gives_every_analysis_a_line_and_stands_before_the_values(command: str) -> None:
+    page = subprocess.run(
+        [sys.executable, f"{command}.py", "--help"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    before, choices, _ = split_help(page)
+    for name in sorted(path.stem for path in (CONF / "analysis").glob("*.yaml")):
+        assert re.search(rf"^  {name} +[A-Z].*[.?]$", choices, flags=re.MULTILINE), name
+    assert "what to look at: one of the analyses below" in before
+    assert [line for line in (before + choices).splitlines() if len(line) > 100] == []
+
+
+@pytest.mark.parametrize("path", sorted((CONF / "analysis").glob("*.yaml")), ids=lambda path: path.stem)
+def test_the_first_line_of_an_analysis_says_what_it_asks(path: Path) -> None:
+    from effective_attention.run.options.help import first_comment
+
+    said = first_comment(path)
+    assert 10 < len(said) <= 90
+    assert said[-1] in ".?"
 
 
 @pytest.mark.parametrize("command", COMMANDS)

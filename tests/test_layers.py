@@ -9,6 +9,7 @@ import effective_attention
 
 ORDER = (
     "errors",
+    "program",
     "lazy",
     "io",
     "processes",
@@ -26,6 +27,7 @@ ORDER = (
     "registration",
     "results",  # another name of a command
     "workspace",  # another name of a command
+    "__main__",  # another name of a command
     "__init__",
 )
 ROOT = Path(effective_attention.__file__).parent

@@ -4,13 +4,12 @@ Most runs are made in this process by running the very script; importing torch a
 """
 
 import errno
-import logging
 import os
 import runpy
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ import pytest
 from omegaconf.errors import ConfigKeyError
 
 from effective_attention.errors import UserError
-from effective_attention.run.cli import BAD_INPUT, command, explain
+from effective_attention.run.cli import BAD_INPUT, command, explain, one_line_errors
 from helpers.paths import ROOT
 
 SMALL = (
@@ -41,20 +40,6 @@ class Ended:
         assert line.startswith("error: ")
         assert "Traceback" not in self.out
         return line
-
-
-@pytest.fixture
-def logging_restored() -> Iterator[None]:
-    """Restore the root logger, which Hydra sets up with a file in the run directory."""
-    root = logging.getLogger()
-    handlers = root.handlers[:]
-    level = root.level
-    yield
-    for handler in root.handlers:
-        if handler not in handlers:
-            handler.close()
-    root.handlers[:] = handlers
-    root.level = level
 
 
 @pytest.fixture
@@ -321,22 +306,31 @@ def test_refusal_leaves_earlier_results_alone(run: Run, tmp_path: Path) -> None:
 # --- the explanation itself ---
 
 
-def test_our_own_bugs_keep_their_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["train.py"])
+def test_our_own_bugs_keep_their_traceback(
+    tmp_path: Path, logging_restored: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["train.py", f"hydra.run.dir={tmp_path}"])
+
+    def task(cfg: Any) -> None:
+        raise ZeroDivisionError
+
     with pytest.raises(ZeroDivisionError):
-        command(lambda: 1 / 0)
+        command("train", task)
     assert explain(KeyError("x")) is None
     assert explain(OSError(errno.EBADF, "Bad file descriptor")) is None
 
 
-def test_command_ends_with_code_2(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["train.py"])
+def test_command_ends_with_code_2(
+    tmp_path: Path, logging_restored: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["train.py", f"hydra.run.dir={tmp_path}"])
 
-    def main() -> None:
-        raise UserError("a\nb")
+    def task(cfg: Any) -> None:
+        with one_line_errors():
+            raise UserError("a\nb")
 
     with pytest.raises(SystemExit) as stop:
-        command(main)
+        command("train", task)
     assert stop.value.code == 2
     assert capsys.readouterr().err == "error: a b\n"
 

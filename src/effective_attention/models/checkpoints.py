@@ -20,6 +20,7 @@ from effective_attention.models.architectures import check_fit, empty_model, sto
 from effective_attention.models.classifier import CHECKPOINT_KEY, SequenceClassifier
 from effective_attention.models.encoders import PretrainedEncoder, RandomEncoder, encoder_from_dict
 from effective_attention.models.stored_weights import check_tensors
+from effective_attention.program import as_typed
 
 log = logging.getLogger(__name__)
 _PREFIX = "model."  # of the weights: the classifier's attribute
@@ -59,7 +60,8 @@ def read_checkpoint(path: Path, task: Task) -> dict[str, Any]:
     trained_on = _trained_on(checkpoint)
     if trained_on is None:
         raise UserError(
-            f"checkpoint {path} was not written by this project; train one with `python train.py task={task.name}`"
+            f"checkpoint {path} was not written by this project; "
+            f"train one with `{as_typed(f'train.py task={task.name}')}`"
         )
     if trained_on != task.name and task.has_labels:
         known = trained_on.isidentifier() and len(trained_on) < 60

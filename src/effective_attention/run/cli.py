@@ -6,21 +6,22 @@ Imports nothing heavy: ``--help`` goes through here.
 from __future__ import annotations
 
 import errno
-import inspect
 import io
 import logging
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import hydra
 from omegaconf import DictConfig, OmegaConf
 
 from effective_attention.errors import UserError, first_line
 from effective_attention.processes import started_as
+from effective_attention.program import config_folder
 from effective_attention.run.options.arguments import check_overrides, quoted_arguments, read_arguments
 from effective_attention.run.options.help import is_plain_help, print_help
 from effective_attention.run.resume import with_run_options
@@ -44,25 +45,55 @@ _SILENT = ("hydra.output_subdir=null", "hydra/job_logging=disabled")
 _OF_A_RUN = (".lock", "config.yaml", "checkpoints", "metrics.json")
 
 
-def command(main: Callable[[], Any]) -> None:
-    """Run a Hydra entry point; wrong options end it with one line on stderr.
+def command(name: str, task: Callable[[DictConfig], Any], *, typed: Sequence[str] = ()) -> None:
+    """Run a task with the config that the command line asks for; wrong options end it with one line on stderr.
 
-    The script's name is that of its config, and the folder ``conf`` lies beside it.
+    Args:
+        name: Of the config.
+        task: What to do with it; sweeps may pickle it.
+        typed: Words of the command line that stood before the options, and are no longer in ``sys.argv``.
     """
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # hand us the exception instead of printing it
     logging.raiseExceptions = False  # a log on a full disk, ours or W&B's, is no reason for a traceback
-    script = Path(inspect.unwrap(main).__code__.co_filename)
+    folder = config_folder()
     with one_line_errors():
         sys.argv[1:] = with_run_options(quoted_arguments(sys.argv[1:]))
         arguments = read_arguments(sys.argv[1:])
-        folders = [script.parent / "conf", *filter(None, [arguments.config_dir and Path(arguments.config_dir)])]
-        check_overrides(arguments.overrides, folders)
+        check_overrides(arguments.overrides, [folder, *map(Path, filter(None, [arguments.config_dir]))])
         if started_as() > 0:
             sys.argv += _SILENT
         if is_plain_help(arguments):
-            print_help(folders[0], script.stem, arguments.overrides)
+            with reader_may_leave():
+                print_help(folder, name, arguments.overrides)
         else:
-            main()
+            again = _Task(task, [*typed, *sys.argv[1:]])
+            hydra.main(version_base="1.3", config_path=str(folder), config_name=name)(again)()
+
+
+@contextmanager
+def reader_may_leave() -> Iterator[None]:
+    """Print for a reader who may stop reading, as ``head`` does: the rest is then printed for nobody."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python would complain as it ends
+
+
+class _Task:
+    """A task as Hydra runs it; sweeps pickle it.
+
+    Hydra reads ``sys.argv`` before, and wants nothing but options there. Lightning reads it during the task, to start
+    more processes of the same command under DDP, and must find the sub-command, too.
+    """
+
+    def __init__(self, task: Callable[[DictConfig], Any], arguments: Sequence[str]) -> None:
+        self.task = task
+        self.arguments = arguments
+
+    def __call__(self, cfg: DictConfig) -> Any:
+        sys.argv[1:] = self.arguments
+        return self.task(cfg)
 
 
 def check_before_loading(cfg: DictConfig) -> None:
@@ -120,10 +151,10 @@ def _explain_one(error: BaseException) -> str | None:
 
 def _explain_start(error: BaseException) -> str | None:
     """Describe an error that Hydra ran into before it called us: only its own options can have caused that."""
-    places = [Path(frame.filename) for frame in traceback.extract_tb(error.__traceback__) if frame.name != "main"]
-    called = len(places) < len(traceback.extract_tb(error.__traceback__))
-    package = Path(__file__).parents[1]
-    ours = [place for place in places if package in place.parents and place != Path(__file__)]
+    frames = traceback.extract_tb(error.__traceback__)
+    called = any(frame.name == _Task.__call__.__name__ for frame in frames if frame.filename == __file__)
+    places = [Path(frame.filename) for frame in frames if frame.filename != __file__]
+    ours = [place for place in places if Path(__file__).parents[1] in place.parents]
     if called or ours or not any(place.parent.name == "hydra" for place in places):
         return None
     reason = f"{type(error).__name__}: {first_line(error)}"

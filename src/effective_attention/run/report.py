@@ -17,6 +17,8 @@ from effective_attention.reports.runs import collect_facts
 from effective_attention.reports.sweep import print_rows, write_summary
 from effective_attention.run.cli import one_line_errors
 
+_ABOUT = "Write one table and one report over finished runs from anywhere; a sweep (-m) writes both itself."
+
 
 class _Parser(argparse.ArgumentParser):
     """A parser that refuses in one line, as every command here does."""
@@ -25,9 +27,9 @@ class _Parser(argparse.ArgumentParser):
         raise UserError(f"{message}; write {self.prog} <folder> [<folder> ...] [--to <folder>]")
 
 
-def main(arguments: Sequence[str]) -> None:
+def main(arguments: Sequence[str], *, program: str = "python -m effective_attention.run.report") -> None:
     """Gather the runs in and below the folders that are named."""
-    parser = _Parser(prog="python -m effective_attention.run.report", description=__doc__)
+    parser = _Parser(prog=program, description=_ABOUT)
     parser.add_argument("folders", nargs="+", type=Path, help="folders with run directories in or below them")
     parser.add_argument("--to", type=Path, help="folder for summary and report; default: the one folder named")
     options = parser.parse_args(arguments)

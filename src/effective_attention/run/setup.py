@@ -28,6 +28,7 @@ from effective_attention.models.classifier import CHECKPOINT_KEY, SequenceClassi
 from effective_attention.models.encoders import Encoder, PretrainedEncoder, encoder_from_dict
 from effective_attention.models.packaged import PACKAGED
 from effective_attention.models.places import find_checkpoint
+from effective_attention.program import as_typed
 from effective_attention.run.options.check import check_options
 from effective_attention.run.options.targets import build, check_targets
 
@@ -75,7 +76,7 @@ def prepare(cfg: DictConfig, checkpoint: str | None) -> Run:
         raise UserError(
             f"task={task.name} has no labels, so there is nothing to learn; "
             "train on a task that has, such as task=mrpc, "
-            f"then look at it with evaluate.py task={task.name} checkpoint=<run>"
+            f"then look at it with {as_typed(f'evaluate.py task={task.name} checkpoint=<run>')}"
         )
     source: Source = build(cfg.data.source, "data.source", has=("name", "load"))
     if checkpoint is None:
@@ -203,7 +204,7 @@ def _facts(task: Task, source: Source, encoder: Encoder, *, seed: int, checkpoin
     if embedded:
         facts["run/note"] = (
             f"embedded {' and '.join(embedded)}: a small demonstration, not the paper's setting; "
-            f"for the real thing: python {_real_command(task, encoder, checkpoint)}"
+            f"for the real thing: {as_typed(_real_command(task, encoder, checkpoint))}"
         )
     return facts
 

@@ -1,20 +1,27 @@
-"""Print what ``--help`` prints, as Hydra does, in a third of the time.
+"""Print what ``--help`` prints, as Hydra does, in a third of the time, and with a word on every analysis.
 
 Hydra asks its config store anew for every group, and for its own groups too, which our page does not show; that takes
-longer than all else together. A test compares the two outputs.
+longer than all else together. A test compares the two outputs: they differ in how choices are listed, and in no choice.
 """
 
 from __future__ import annotations
 
 import argparse
 import string
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from omegaconf import OmegaConf, open_dict
+
+from effective_attention.program import as_typed
 from effective_attention.run.options.arguments import group_choices
 
 _OTHER_FLAGS = ("hydra_help", "cfg", "resolve", "package", "run", "multirun", "shell_completion", "info")
 _OTHER_PLACES = ("config_path", "config_name", "config_dir")
+_WIDTH = 100  # columns of a terminal
+_EXPLAINED = "analysis"  # the group whose choices have a line each
+_ANALYSES = "Analyses: analysis=<name>, or several, as in analysis=[token_types,null_space]:"
 
 
 def is_plain_help(arguments: argparse.Namespace) -> bool:
@@ -25,16 +32,36 @@ def is_plain_help(arguments: argparse.Namespace) -> bool:
 def print_help(folder: Path, name: str, overrides: Sequence[str]) -> None:
     """Print the help page of a config, as the overrides make it."""
     from hydra import compose, initialize_config_dir
-    from omegaconf import OmegaConf, open_dict
 
     with initialize_config_dir(str(folder), version_base="1.3"):
         cfg = compose(name, overrides=[*overrides], return_hydra_config=True)
     template = string.Template(cfg.hydra.help.template)
     with open_dict(cfg):
         del cfg["hydra"]
-    print(template.substitute(APP_CONFIG_GROUPS=_groups(folder), CONFIG=OmegaConf.to_yaml(cfg)))
+    print(template.substitute(APP_CONFIG_GROUPS=_choices(folder), CONFIG=OmegaConf.to_yaml(cfg)))
 
 
-def _groups(folder: Path) -> str:
-    groups = sorted(path.name for path in folder.iterdir() if path.is_dir())
-    return "".join(f"{group}: {', '.join(group_choices(group, [folder]))}\n" for group in groups)
+def _choices(folder: Path) -> str:
+    """List the choices of every group, and what each analysis asks."""
+    found = {path.name: group_choices(path.name, [folder]) for path in sorted(folder.iterdir()) if path.is_dir()}
+    groups = {group: ", ".join(choices) for group, choices in found.items() if group != _EXPLAINED}
+    analyses = {name: first_comment(folder / _EXPLAINED / f"{name}.yaml") for name in found[_EXPLAINED]}
+    return "\n".join([*_table(groups), "", _ANALYSES, "", *_table(analyses), ""])
+
+
+def _table(rows: dict[str, str]) -> Iterator[str]:
+    """Write names and texts in two columns; a text that is too long goes on below its beginning."""
+    column = max(map(len, rows)) + 4
+    for name, text in rows.items():
+        yield from textwrap.wrap(
+            text, _WIDTH, initial_indent=f"  {name}".ljust(column), subsequent_indent=" " * column
+        ) or [f"  {name}"]
+
+
+def first_comment(path: Path) -> str:
+    """Return the first line of a config file, which says what it is for; empty where it is no comment."""
+    first = path.read_text(encoding="utf-8").partition("\n")[0]
+    return first.removeprefix("# ") if first.startswith("# ") else ""
+
+
+OmegaConf.register_new_resolver("as_typed", as_typed, replace=True)

@@ -1,0 +1,79 @@
+"""The wheel, as a user has it: built, installed in an environment of its own, and used outside the checkout.
+
+One test, so that one process builds and installs once.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from helpers.paths import CONF, ROOT
+
+SMALL = ("task=mrpc", "model=tiny", "data.limit_eval=16", "analysis=none", "logger=csv")
+
+
+def build(folder: Path, kind: str, to: Path) -> Path:
+    """Build an sdist or a wheel of the project in a folder, without the network; return the file."""
+    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", to], cwd=folder, check=True)
+    (file,) = to.iterdir()
+    return file
+
+
+def install(wheel: Path, folder: Path) -> Path:
+    """Install a wheel into a new environment, which finds its dependencies in this one; return its scripts' folder.
+
+    A ``.pth`` file adds our packages behind the environment's own, without following the ``.pth`` files among them:
+    an editable install of the checkout stays out of sight.
+    """
+    venv.create(folder, with_pip=False)
+    scripts, own = (Path(sysconfig.get_path(kind, "venv", {"base": str(folder)})) for kind in ("scripts", "purelib"))
+    places = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    (own / "dependencies.pth").write_text("\n".join(places) + "\n")
+    options = ["--no-deps", "--no-index", "--quiet", "--disable-pip-version-check"]
+    pip = [sys.executable, "-m", "pip", "--python", str(scripts / "python")]
+    subprocess.run([*pip, "install", *options, str(wheel)], check=True)
+    return scripts
+
+
+def test_an_installed_wheel_trains_and_evaluates_outside_the_checkout(tmp_path: Path) -> None:
+    for tool in ("hatchling", "pip"):
+        pytest.importorskip(tool, reason="builds and installs the wheel: pip install -e '.[dev]'")
+    with tarfile.open(build(ROOT, "sdist", tmp_path / "sdist")) as archive:
+        archive.extractall(tmp_path / "source", filter="data")
+    (source,) = (tmp_path / "source").iterdir()
+    wheel = build(source, "wheel", tmp_path / "wheel")
+    files = {name.removeprefix("effective_attention/") for name in zipfile.ZipFile(wheel).namelist()}
+    assert {f"conf/{path.relative_to(CONF).as_posix()}" for path in CONF.rglob("*.yaml")} <= files
+    scripts = install(wheel, tmp_path / "environment")
+    here = tmp_path / "elsewhere"
+    here.mkdir()
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    environment |= {"EFFECTIVE_ATTENTION_CACHE": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "1"}
+
+    def run(*words: str) -> str:
+        command = [str(scripts / "effective-attention"), *words]
+        done = subprocess.run(command, cwd=here, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-2000:]
+        return done.stdout
+
+    assert "usage: effective-attention <command>" in run("--help")
+    told = run("doctor")
+    assert f", installed: {tmp_path / 'environment'}" in told, "the wheel is used, not the checkout"
+    assert told.endswith("what the default commands need is here\n")
+    said = run("train", *SMALL, "data.limit_train=16", "trainer.max_epochs=1")
+    assert "for the real thing: effective-attention train" in said
+    (trained,) = (here / "runs" / "mrpc").glob("train-*")
+    assert (trained / "checkpoints" / "last.ckpt").is_file()
+    run("evaluate", *SMALL, f"checkpoint={trained.relative_to(here)}")
+    (evaluated,) = (here / "runs" / "mrpc").glob("evaluate-*")
+    scores = [json.loads((folder / "metrics.json").read_text()) for folder in (trained, evaluated)]
+    assert scores[0]["test/effective/accuracy"] == scores[1]["test/effective/accuracy"]
+    assert {path.name for path in here.iterdir()} == {"runs"}
