@@ -12,6 +12,7 @@ ORDER = (
     "lazy",
     "io",
     "processes",
+    "progress",
     "finite",
     "kernels",
     "attention",
