@@ -40,6 +40,7 @@ class Progress:
         title: What is being done.
         total: How much there is to do; None: nobody knows.
         unit: What is counted, such as "examples".
+        done: How much of it was done before.
         notes: Asked, when something is shown, for what else is to be said: "loss 0.532".
         stays: Whether the bar is left on the screen at the end.
     """
@@ -50,6 +51,7 @@ class Progress:
         total: int | None,
         unit: str,
         *,
+        done: int = 0,
         notes: Callable[[], Sequence[str]] = _no_notes,
         stays: bool = False,
     ) -> None:
@@ -58,7 +60,7 @@ class Progress:
         self.unit = unit
         self.notes = notes
         self.stays = stays
-        self.done = 0
+        self.done = done
         self._shown: _Bar | _Lines | None = None
 
     def __enter__(self) -> Progress:
@@ -159,7 +161,7 @@ class _Bar:
             _Bar._screen = _screen(stays=work.stays)
             _Bar._screen.start()
         self._drawn_at = _now()
-        self._task = _Bar._screen.add_task(work.title, total=work.total, notes="")
+        self._task = _Bar._screen.add_task(work.title, total=work.total, completed=work.done, notes="")
 
     def update(self, work: Progress) -> None:
         if _now() - self._drawn_at >= _SECONDS_BETWEEN_DRAWINGS:

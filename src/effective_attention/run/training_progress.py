@@ -32,24 +32,26 @@ class TrainingProgress(Callback):
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         steps = trainer.estimated_stepping_batches
         total = int(steps) if math.isfinite(steps) else None
-        self._show(Progress("training", total, "steps", notes=lambda: self._notes(trainer), stays=True))
-        self._reach(trainer.global_step)
+        done = trainer.global_step
+        self._show(Progress("training", total, "steps", done=done, notes=lambda: self._notes(trainer), stays=True))
 
     def on_train_batch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule, *batch: Any) -> None:
-        self._reach(trainer.global_step)
+        if self._shown is not None:
+            self._shown.advance(trainer.global_step - self._shown.done)
 
     def on_validation_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int, *_: Any
     ) -> None:
         self._validation = f"validation {batch_idx + 1}/{sum(trainer.num_val_batches)}"
-        self._advance(0)
+        if self._shown is not None:
+            self._shown.advance(0)
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self._validation = ""
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        named = {name: value for name, value in trainer.callback_metrics.items() if "/" in name}
-        scores = [f"{name} {value:.3f}" for name, value in named.items() if name.startswith(("train/", "val/"))]
+        logged = trainer.callback_metrics.items()
+        scores = [f"{name} {value:.3f}" for name, value in logged if name.startswith(("train/", "val/"))]
         tell(", ".join([_epoch(trainer), f"step {trainer.global_step}", *scores]))
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -68,7 +70,8 @@ class TrainingProgress(Callback):
         self._show(Progress("testing", int(sum(trainer.num_test_batches)), "batches"))
 
     def on_test_batch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule, *batch: Any) -> None:
-        self._advance(1)
+        if self._shown is not None:
+            self._shown.advance()
 
     def on_test_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self._open.close()
@@ -80,14 +83,6 @@ class TrainingProgress(Callback):
 
     def _show(self, work: Progress) -> None:
         self._shown = self._open.enter_context(work)
-
-    def _reach(self, done: int) -> None:
-        assert self._shown is not None
-        self._advance(done - self._shown.done)
-
-    def _advance(self, count: int) -> None:
-        if self._shown is not None:
-            self._shown.advance(count)
 
 
 def _epoch(trainer: pl.Trainer) -> str:

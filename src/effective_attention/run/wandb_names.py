@@ -49,7 +49,7 @@ def _name(run: Run, job: Job) -> str:
     """Name task, model, seed and command, and in a sweep what else it goes over."""
     model = run.encoder.name.rstrip("/").rpartition("/")[2]
     words = [run.task.name, model, f"seed{run.facts['run/seed']}", job, *_swept()]
-    return "-".join(re.sub(r"[^\w.,=+-]+", "-", word) for word in words)[:_LONGEST_NAME]
+    return "-".join(re.sub(r"[^\w.,=+-]+", "-", word).strip("+-") for word in words)[:_LONGEST_NAME]
 
 
 def _group(run: Run) -> str:
