@@ -43,6 +43,7 @@ def test_lines_of_a_log(compose: Compose, capsys: pytest.CaptureFixture[str]) ->
         "testing: 2 of 2 batches, … s",
         "analyses: 16 of 16 examples, … s",
         r"token_types: \d+ rows, … s",
+        "drawing: 2 of 2 figures, … s",
     ]
     assert len(lines) == len(expected)
     for line, pattern in zip(lines, expected, strict=True):

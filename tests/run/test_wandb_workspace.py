@@ -66,6 +66,20 @@ def test_every_panel_shows_what_an_offline_run_logs(definition, offline):
     assert {f"figures/{name}" for name in offline.figures} <= set(named)
 
 
+def test_the_page_names_every_key_that_is_logged(offline):
+    """Compare the table of docs/wandb.md with what a real run, offline, has logged."""
+    page = (
+        (ROOT / "docs" / "wandb.md").read_text(encoding="utf-8").partition("## What is logged")[2].partition("## ")[0]
+    )
+    keys = re.findall(r"^\| `(.*?)` \|", page, flags=re.MULTILINE)
+    patterns = {key: re.sub(r"<\w+>", "[^/]+", key) for key in keys}
+    facts = re.compile(r"^(attention|tables/\w+|figures/\w+)/\w+$")  # W&B's own, of a table or an image
+    logged = {facts.sub(r"\1", name) for name in offline.metrics if name[0] != "_"}
+    known = {name: [key for key in keys if re.fullmatch(patterns[key], name)] for name in logged}
+    assert [name for name, found in known.items() if not found] == []
+    assert set(keys) - {key for found in known.values() for key in found} == {"pages/<name>"}
+
+
 def test_every_figure_of_every_chapter_has_a_panel(definition):
     shown = {text for text in strings(definition) if text.startswith("figures/")}
     assert shown == {f"figures/{drawing.name}" for chapter in CHAPTERS for drawing in chapter.figures}
@@ -77,7 +91,12 @@ def offline(tmp_path_factory):
     wanted = [chapter.analysis for chapter in CHAPTERS if chapter.scalars is not None]
     folder = tmp_path_factory.mktemp("offline")
     options = ["model=tiny", f"analysis=[{','.join(wanted)}]", "trainer=cpu", "trainer.max_epochs=1"]
-    options += ["data.limit_train=6", "data.limit_eval=16", "data.batch_size=3"]  # 6 batches: enough to time
+    options += [
+        "trainer.log_every_n_steps=1",
+        "data.limit_train=6",
+        "data.limit_eval=16",
+        "data.batch_size=3",
+    ]  # 6 batches: enough to time
     options += [f"hydra.run.dir={folder}", f"data.token_cache={folder / 'tokens'}", "trainer.enable_progress_bar=false"]
     done = subprocess.run(
         [sys.executable, "train.py", *options],
