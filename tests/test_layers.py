@@ -13,6 +13,7 @@ ORDER = (
     "lazy",
     "io",
     "processes",
+    "progress",
     "finite",
     "kernels",
     "attention",

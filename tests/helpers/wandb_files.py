@@ -54,6 +54,10 @@ class RunFile:
     def history(self) -> list[dict[str, Any]]:
         return [self._values(entry.item) for entry in self.of("history")]
 
+    def curve(self, name: str) -> list[tuple[int, Any]]:
+        """List what was logged under a name, with the step it was logged at."""
+        return [(entry["trainer/global_step"], entry[name]) for entry in self.history if name in entry]
+
     @property
     def summary(self) -> dict[str, Any]:
         return {name: value for entry in self.of("summary") for name, value in self._values(entry.update).items()}

@@ -234,7 +234,7 @@ def rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_drift_is_logged_after_every_validation(compose: Compose, tmp_path: Path) -> None:
+def test_drift_is_logged_from_the_pretrained_start_on(compose: Compose, tmp_path: Path) -> None:
     options = [
         "analysis=[token_types,finetuning_shift]",
         "drift.examples=5",
@@ -242,14 +242,18 @@ def test_drift_is_logged_after_every_validation(compose: Compose, tmp_path: Path
         "optimizer.lr=1e-2",
     ]
     train(compose("train", *options))
-    logged = [
-        float(row["cosine/effective/layer_01"])
-        for row in rows(tmp_path / "run")
-        if row.get("cosine/effective/layer_01")
-    ]
-    assert len(logged) == 3, "two validations and the end"
-    assert 1 - 1e-6 > logged[0] > logged[1], "it drifts away from where it started"
-    assert any(row.get("token_attention/standard/sep") for row in rows(tmp_path / "run"))
+    found = [row for row in rows(tmp_path / "run") if row.get("cosine/effective/layer_01")]
+    assert [row["step"] for row in found] == ["0", "4", "8"], "the start, and two validations"
+    assert all(row["token_attention/standard/sep"] for row in found)
+    logged = [float(row["cosine/effective/layer_01"]) for row in found]
+    assert logged[0] == pytest.approx(1, abs=1e-6)
+    assert 1 - 1e-6 > logged[1] > logged[2], "it drifts away from where it started"
+
+
+def test_a_validation_after_the_first_step_is_not_the_start(compose: Compose, tmp_path: Path) -> None:
+    train(compose("train", "analysis=[token_types]", "drift.examples=2", "data.limit_train=8"))
+    found = [row["step"] for row in rows(tmp_path / "run") if row.get("token_attention/standard/sep")]
+    assert found == ["0", "1"]
 
 
 def test_watching_does_not_change_what_is_learnt(compose: Compose, tmp_path: Path) -> None:

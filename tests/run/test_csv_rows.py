@@ -7,7 +7,7 @@ from effective_attention.run.csv_rows import WholeRows, rows_before
 
 
 def _write(path: Path) -> Path:
-    path.write_text("step,train/loss,val/loss\n0,0.9,\n1,0.8,\n1,,0.5\n2,0.7,\n3,0.")
+    path.write_text("step,train/loss,val/loss\n0,0.9,\n1,0.8,\n2,,0.5\n2,0.7,\n3,0.")
     return path
 
 
@@ -17,9 +17,10 @@ def test_rows_that_will_not_be_logged_again(tmp_path: Path) -> None:
     assert kept == [
         {"step": "0", "train/loss": "0.9"},
         {"step": "1", "train/loss": "0.8"},
-        {"step": "1", "val/loss": "0.5"},
+        {"step": "2", "val/loss": "0.5"},
     ]
     assert rows_before(path, 2, validation_is_due=True) == kept[:2]
+    assert rows_before(path, 3, validation_is_due=True) == [*kept, {"step": "2", "train/loss": "0.7"}]
     assert rows_before(tmp_path / "none.csv", 2, validation_is_due=True) == []
 
 

@@ -1,11 +1,14 @@
 """W&B gets everything when it works, and never ends a run when it does not."""
 
+import csv
 import json
 import logging
 import os
 import runpy
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +16,14 @@ import pytest
 import wandb
 from pytorch_lightning.loggers import CSVLogger
 
+from effective_attention.models.classifier import SequenceClassifier
 from effective_attention.run import loggers as tracking
-from effective_attention.run.experiment import train
+from effective_attention.run.experiment import evaluate, train
 from effective_attention.run.loggers import ForgivingWandbLogger, build_loggers
 from helpers.paths import ROOT
 from helpers.wandb_files import RunFile
 
+WATCHED = ("analysis=[token_types,finetuning_shift]", "drift.examples=4", "trainer.max_epochs=2")
 OPTIONS = {"project": "test-project", "group": "some-group", "tags": ["mine", 7]}
 
 
@@ -37,19 +42,16 @@ def _nobody_is_logged_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 
 def test_an_offline_run_holds_everything(compose: Callable[..., Any], tmp_path: Path, caplog: Any) -> None:
-    options = [
-        "logger=wandb",
-        "logger.wandb.name=called-this",
-        "logger.wandb.tags=[mine]",
-        "trainer.log_every_n_steps=1",
-    ]
+    options = ["logger=wandb", "logger.wandb.tags=[mine]", "trainer.log_every_n_steps=1"]
     metrics = train(compose("train", *options))
     found = RunFile(tmp_path / "run")
-    assert (found.run.project, found.run.display_name, found.run.run_group) == (
+    assert (found.run.project, found.run.display_name, found.run.run_group, found.run.job_type) == (
         "effective-attention",
-        "called-this",
-        "",
+        "mrpc-tiny-seed0-train",
+        "mrpc",
+        "train",
     )
+    assert found.config["run/trained_in"] == f"{tmp_path.name}/run"
     assert list(found.run.tags) == ["mrpc", "tiny", "standard", "effective", "seed=0", "mine"]
     assert found.config["seed"] == 0
     assert found.config["task"]["name"] == "mrpc"
@@ -72,18 +74,18 @@ def test_an_offline_run_holds_everything(compose: Callable[..., Any], tmp_path: 
 
 
 def test_an_offline_run_holds_what_was_found(compose: Callable[..., Any], tmp_path: Path, caplog: Any) -> None:
-    """Check for scalars after every validation and at the end, tables, figures, and the report as an artifact."""
-    analyses = ["analysis=[token_types,finetuning_shift]", "drift.examples=4", "trainer.max_epochs=2"]
-    metrics = train(compose("train", "logger=wandb", *analyses))
+    """Check for scalars from the start on and at the end, tables, figures, and the report as an artifact."""
+    metrics = train(compose("train", "logger=wandb", *WATCHED))
     found = RunFile(tmp_path / "run")
     names = [f"cosine/{kind}/layer_{layer:02d}" for kind in ("standard", "effective") for layer in range(2)]
     types = ("cls", "sep", "punctuation", "noun", "pronoun", "verb")
     names += [f"token_attention/{kind}/{name}" for kind in ("standard", "effective") for name in types]
     for name in names:
-        logged = [entry[name] for entry in found.history if name in entry]
-        assert len(logged) == 3, f"{name}: two validations and the end"
-        assert logged[-1] == pytest.approx(metrics[name])
+        assert [step for step, _ in found.curve(name)] == [0, 4, 8], f"{name}: the start and two validations"
+        assert found.curve(f"final/{name}") == [(8, pytest.approx(metrics[name]))], "of the whole split"
         assert found.summary[name] == pytest.approx(metrics[name])
+        if name.startswith("cosine/"):
+            assert found.curve(name)[0][1] == pytest.approx(1, abs=1e-6)
     media = {name: value for entry in found.history for name, value in entry.items() if name.endswith("/_type")}
     for analysis in ("token_types", "finetuning_shift"):
         assert media[f"tables/{analysis}/_type"] == "table-file"
@@ -95,6 +97,65 @@ def test_an_offline_run_holds_what_was_found(compose: Callable[..., Any], tmp_pa
     reports = [one for one in found.of("artifact") if one.type == "report"]
     assert [entry.path for one in reports for entry in one.manifest.contents] == ["report.html"]
     assert [record.message for record in caplog.records if "W&B" in record.message] == []
+
+
+def test_nothing_is_logged_twice(compose: Callable[..., Any], tmp_path: Path) -> None:
+    """Check every name at every step, in both logs; the steps that validations and training share, too."""
+    train(compose("train", "logger=wandb", "trainer.log_every_n_steps=1", "+trainer.val_check_interval=1", *WATCHED))
+    axes = {"step", "epoch", "trainer/global_step"}
+    history = RunFile(tmp_path / "run").history
+    with (tmp_path / "run" / "csv" / "metrics.csv").open(newline="") as file:
+        rows = [{name: value for name, value in row.items() if value} for row in csv.DictReader(file)]
+    for log, axis in ((history, "trainer/global_step"), (rows, "step")):
+        logged = [(entry[axis], name) for entry in log for name in entry.keys() - axes if not name.startswith("_")]
+        assert len(logged) > 100
+        assert [found for found, times in Counter(logged).items() if times > 1] == []
+
+
+def test_an_evaluation_is_found_from_the_run_that_trained(
+    compose: Callable[..., Any], trained: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evaluate(compose("evaluate", "logger=wandb", "attention=standard", f"checkpoint={trained.folder}"))
+    found = RunFile(tmp_path / "run")
+    assert (found.run.display_name, found.run.run_group, found.run.job_type) == (
+        "mrpc-tiny-seed0-evaluate",
+        "mrpc",
+        "evaluate",
+    )
+    assert found.config["checkpoint"] == str(trained.folder)
+    assert found.config["run/trained_in"] == "/".join(trained.folder.parts[-2:]), "as in the training run's config"
+    folder = found.path.parent
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line.startswith(("look:", "send:"))] == [
+        f"look:    wandb leet {folder}",
+        f"send:    wandb sync {folder}",
+    ]
+
+
+def test_the_log_of_a_resumed_run_is_whole(compose: Callable[..., Any], tmp_path: Path) -> None:
+    """Check that the new W&B run of a resumed training begins where that began, with the start logged once."""
+    own = [*WATCHED, "attention=standard", "trainer.max_epochs=2", "trainer.log_every_n_steps=1"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SequenceClassifier, "training_step", _stopped_at(6, SequenceClassifier.training_step))
+        with pytest.raises(SystemExit):
+            train(compose("train", *own))
+    train(compose("train", "logger=wandb", *own, f"resume={tmp_path / 'run'}", f"run_dir={tmp_path / 'on'}"))
+    found = RunFile(tmp_path / "on")
+    assert [step for step, _ in found.curve("cosine/effective/layer_01")] == [0, 4, 8]
+    assert [step for step, _ in found.curve("train/loss")] == list(range(8))
+    assert [step for step, _ in found.curve("val/accuracy")] == [4, 8]
+
+
+def _stopped_at(number: int, real: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a training step that Ctrl-C ends when it is called so many times."""
+    calls = count(1)
+
+    def step(module: Any, *batch: Any) -> Any:
+        if next(calls) == number:
+            raise KeyboardInterrupt
+        return real(module, *batch)
+
+    return step
 
 
 def test_runs_of_a_sweep_share_a_group_and_nothing_else(
@@ -113,6 +174,7 @@ def test_runs_of_a_sweep_share_a_group_and_nothing_else(
     first, second = (RunFile(tmp_path / "my-sweep" / f"{job}_seed={job + 1}") for job in range(2))
     assert first.run.run_group == second.run.run_group == "my-sweep"
     assert first.run.run_id != second.run.run_id
+    assert [run.run.display_name for run in (first, second)] == ["mrpc-tiny-seed1-train", "mrpc-tiny-seed2-train"]
     assert list(first.run.tags) == ["mrpc", "tiny", "standard", "seed=1"]
     assert list(second.run.tags) == ["mrpc", "tiny", "standard", "seed=2"]
     assert (first.summary["run/seed"], second.summary["run/seed"]) == (1, 2)
@@ -284,6 +346,27 @@ def test_a_disabled_run_leaves_no_files(
     assert complete(tmp_path / "run")
     assert not list((tmp_path / "run").glob("wandb/*run-*"))
     assert warned(caplog) == []
+
+
+@pytest.mark.parametrize("mode", ["online", "disabled"])
+def test_no_advice_where_nothing_is_kept(mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WANDB_MODE", mode)
+    FakeInit(monkeypatch, logged_in=True)
+    assert start(tmp_path)[1].advice() == []
+
+
+def test_advice_fits_the_installed_wandb_and_any_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check a W&B without the command that shows runs, and a folder with a space in its name."""
+    from wandb.cli.cli import cli
+
+    folder = tmp_path / "my runs"
+    folder.mkdir()
+    logger = build_loggers(folder, OPTIONS, config={}, tags=[])[1]
+    monkeypatch.delitem(cli.commands, "leet")
+    (line,) = logger.advice()
+    logger.finish()
+    (place,) = folder.glob("wandb/offline-run-*")
+    assert line == f"send:    wandb sync '{place}'"
 
 
 def test_gives_up_once_and_still_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:

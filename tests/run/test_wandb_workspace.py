@@ -10,6 +10,8 @@ import pytest
 from omegaconf import OmegaConf
 
 from effective_attention.reports.chapters import CHAPTERS
+from effective_attention.reports.scalars import FINAL
+from effective_attention.run.callbacks import WATCHED
 from effective_attention.run.wandb_workspace import main, workspace
 from helpers.paths import CONF, ROOT
 from helpers.wandb_files import RunFile
@@ -34,7 +36,8 @@ def test_sections_and_place(definition):
     assert [section["name"] for section in sections] == [
         "Scores",
         "Cost of effective attention",
-        "Attention, layer by layer",
+        "Attention while the model learns",
+        "Attention on the whole split",
         "Figures",
     ]
     assert (definition["entity"], definition["project"]) == ("somebody", "some-project")
@@ -51,16 +54,30 @@ def test_scores_are_metrics_of_some_task(definition):
 def test_every_panel_shows_what_an_offline_run_logs(definition, offline):
     """Compare costs, followed numbers and figures of the panels with what a real run, offline, has logged."""
     named = strings(definition)
-    logged = set(offline.metrics)
+    logged = offline.metrics
     assert {text for text in named if text.startswith("test/") and "second" in text} <= logged
     prefixes = [chapter.scalars.prefix for chapter in CHAPTERS if chapter.scalars is not None]
     patterns = [text for text in named if text.endswith("/.*")]
-    assert len(patterns) == 2 * len(prefixes)
-    for pattern in patterns:
-        assert any(re.fullmatch(pattern, name) for name in logged), pattern
-    followed = {name for name in logged if name.split("/")[0] in prefixes}
-    assert all(any(re.fullmatch(pattern, name) for pattern in patterns) for name in followed)
+    assert len(patterns) == 2 * (len(WATCHED) + len(prefixes)), "for each attention"
+    found = {pattern: {name for name in logged if re.search(pattern, name)} for pattern in patterns}
+    assert all(found.values()), "no panel is empty"
+    followed = {name for name in logged if name.split("/")[0] in (*prefixes, FINAL)}
+    assert sorted(name for names in found.values() for name in names) == sorted(followed), "each in one panel"
     assert {f"figures/{name}" for name in offline.figures} <= set(named)
+
+
+def test_the_page_names_every_key_that_is_logged(offline):
+    """Compare the table of docs/wandb.md with what a real run, offline, has logged."""
+    page = (
+        (ROOT / "docs" / "wandb.md").read_text(encoding="utf-8").partition("## What is logged")[2].partition("## ")[0]
+    )
+    keys = re.findall(r"^\| `(.*?)` \|", page, flags=re.MULTILINE)
+    patterns = {key: re.sub(r"<\w+>", "[^/]+", key) for key in keys}
+    facts = re.compile(r"^(attention|tables/\w+|figures/\w+)/\w+$")  # W&B's own, of a table or an image
+    logged = {facts.sub(r"\1", name) for name in offline.metrics if name[0] != "_"}
+    known = {name: [key for key in keys if re.fullmatch(patterns[key], name)] for name in logged}
+    assert [name for name, found in known.items() if not found] == []
+    assert set(keys) - {key for found in known.values() for key in found} == {"pages/<name>"}
 
 
 def test_every_figure_of_every_chapter_has_a_panel(definition):
@@ -69,15 +86,20 @@ def test_every_figure_of_every_chapter_has_a_panel(definition):
 
 
 @pytest.fixture(scope="module")
-def offline(trained, tmp_path_factory):
-    """What one evaluation with the analyses that are followed sends to W&B, where there is no server."""
+def offline(tmp_path_factory):
+    """What one training with the analyses that are followed sends to W&B, where there is no server."""
     wanted = [chapter.analysis for chapter in CHAPTERS if chapter.scalars is not None]
     folder = tmp_path_factory.mktemp("offline")
-    options = [f"checkpoint={trained.folder}", f"analysis=[{','.join(wanted)}]", "limit=16", "trainer=cpu"]
-    options += ["data.batch_size=3"]  # 6 batches: enough to time
+    options = ["model=tiny", f"analysis=[{','.join(wanted)}]", "trainer=cpu", "trainer.max_epochs=1"]
+    options += [
+        "trainer.log_every_n_steps=1",
+        "data.limit_train=6",
+        "data.limit_eval=16",
+        "data.batch_size=3",
+    ]  # 6 batches: enough to time
     options += [f"hydra.run.dir={folder}", f"data.token_cache={folder / 'tokens'}", "trainer.enable_progress_bar=false"]
     done = subprocess.run(
-        [sys.executable, "evaluate.py", *options],
+        [sys.executable, "train.py", *options],
         cwd=ROOT,
         env=os.environ | {"WANDB_MODE": "offline"},
         capture_output=True,

@@ -30,13 +30,13 @@ from torch import Tensor
 
 from effective_attention.analyses.common.base import Analysis, Context, TextAnalysis
 from effective_attention.analyses.common.options import check_flag, check_number
-from effective_attention.analyses.common.progress import progress
 from effective_attention.analyses.common.schema import HEAD, LAYER, Block, Column, Schema, attention_column
 from effective_attention.analyses.common.tables import tidy
 from effective_attention.attention.alternatives import alternative_maps, bounds, distance
 from effective_attention.attention.replacement import replaced_logits
 from effective_attention.attention.trace import Trace, one_text, trace
 from effective_attention.errors import UserError
+from effective_attention.progress import progress
 
 Heads = Literal["all", "shown"]
 SHOWN = ("standard", "alternative", "effective")
@@ -178,7 +178,7 @@ class AlternativeAttention(TextAnalysis):
             self.context.layers, self.context.heads, dtype=torch.bool
         )  # maps: (put in, layer, head, ...)
         generator = np.random.default_rng(self.context.seed)
-        for layer, head in progress(self._searched(), "alternative attention"):
+        for layer, head in progress(self._searched(), "alternative attention", "heads"):
             attention, value, visible = _head(seen, layer, head)
             effort: Any = {"starts": self.starts} if (layer, head) == (self.layer, self.head) else _LIGHT
             made = alternative_maps(attention, value, visible, **effort, generator=generator)
@@ -206,7 +206,7 @@ class AlternativeAttention(TextAnalysis):
         change = (put_in @ torch.from_numpy(value) - before).flatten(1).norm(dim=1)
         found["output_change"][:] = change / before.norm().clamp_min(torch.finfo(torch.float64).tiny)
         if self.bound:
-            limits = progress(bounds(attention, value, visible), "bounds", total=len(attention))
+            limits = progress(bounds(attention, value, visible), "bounds", "rows", total=len(attention))
             found["bounds"][:] = torch.tensor(list(limits), dtype=torch.float64)
 
     def _add_answers(self, found: dict[str, Tensor], seen: Trace, maps: Tensor, replaced: Tensor) -> None:

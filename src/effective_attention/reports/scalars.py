@@ -8,6 +8,9 @@ import pandas as pd
 
 from effective_attention.reports.chapter import Chapter
 
+FINAL = "final"
+"""What the names of numbers of a whole split begin with, in a log."""
+
 
 def named_scalars(tables: Mapping[str, pd.DataFrame], chapters: Iterable[Chapter]) -> dict[str, float]:
     """Collect the numbers of all chapters whose analysis has a table."""
@@ -16,6 +19,11 @@ def named_scalars(tables: Mapping[str, pd.DataFrame], chapters: Iterable[Chapter
         if chapter.scalars is not None and chapter.analysis in tables:
             scalars |= chapter.scalars.compute(tables[chapter.analysis])
     return scalars
+
+
+def final_scalars(scalars: Mapping[str, float]) -> dict[str, float]:
+    """Name the numbers of a whole split ``final/<name>``, so that no curve over a few examples ends in them."""
+    return {f"{FINAL}/{name}": value for name, value in scalars.items()}
 
 
 def layer_means(prefix: str, table: pd.DataFrame) -> dict[str, float]:

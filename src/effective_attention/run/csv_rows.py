@@ -56,14 +56,15 @@ class WholeRows(ExperimentWriter):
 def rows_before(path: Path, step: int, *, validation_is_due: bool) -> Rows:
     """Read the rows of a file that a run resumed at ``step`` will not log again.
 
+    A row's step says how many steps were done before: a training step has its number from 0, a validation comes after.
     A process that is killed while it writes leaves half a row at the end, which is left out.
     """
     if not path.is_file():
         return []
     with path.open(newline="", encoding="utf-8") as file:
         rows = [{key: value for key, value in row.items() if value} for row in csv.DictReader(file) if None not in row]
-    whole = [row for row in rows if row.get("step", "").isdigit() and int(row["step"]) < step]
-    return [row for row in whole if not (validation_is_due and int(row["step"]) == step - 1 and _is_validation(row))]
+    whole = [row for row in rows if row.get("step", "").isdigit()]
+    return [row for row in whole if int(row["step"]) < step + (_is_validation(row) and not validation_is_due)]
 
 
 def _is_validation(row: dict[str, Any]) -> bool:

@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
-from hydra.core.hydra_config import HydraConfig
-from hydra.types import RunMode
 from hydra.utils import instantiate
 from omegaconf import DictConfig
 from pytorch_lightning.callbacks import Callback, LearningRateMonitor
@@ -24,10 +22,10 @@ from pytorch_lightning.utilities import rank_zero_only
 from effective_attention.io import write_json, write_text
 from effective_attention.models.checkpoints import WholeCheckpointIO
 from effective_attention.reports.chapters import all_chapters
-from effective_attention.reports.scalars import named_scalars
+from effective_attention.reports.scalars import final_scalars, named_scalars
 from effective_attention.reports.sweep import print_rows, summarise
 from effective_attention.run.analysing import GOLD, AnalysisResults, PlannedAnalyses
-from effective_attention.run.callbacks import AttentionDrift
+from effective_attention.run.callbacks import AttentionDrift, ValidationStep
 from effective_attention.run.checkpointing import BestCheckpoint, LastCheckpoint, keep_only
 from effective_attention.run.cli import nothing_left_behind
 from effective_attention.run.lock import only_run_in
@@ -38,6 +36,8 @@ from effective_attention.run.resumed import Resumed, clear_requeued, resumed_eva
 from effective_attention.run.setup import Run, prepare
 from effective_attention.run.signals import StopSignals, stopped_in_one_line
 from effective_attention.run.testing import compare_attentions
+from effective_attention.run.training_progress import TrainingProgress
+from effective_attention.run.wandb_names import Job, named, trained_in
 
 log = logging.getLogger(__name__)
 Metrics = dict[str, Any]
@@ -53,7 +53,8 @@ def train(cfg: DictConfig) -> Metrics:
         resumed = resumed_training(cfg, run)
         _write_config(cfg, run.folder)
         best = BestCheckpoint(last.path.parent, f"val/{run.task.main_metric}")
-        trainer = _trainer(cfg, run, [best, last, LearningRateMonitor("step"), *_watching(cfg, planned)], resumed)
+        watching = [LearningRateMonitor("step"), ValidationStep(), *_watching(cfg, planned)]
+        trainer = _trainer(cfg, run, [best, last, *watching], resumed)
         trainer.fit(run.classifier, datamodule=run.datamodule, ckpt_path=resumed.checkpoint, weights_only=True)
         clear_requeued(run.folder)
         metrics = _test_and_report(cfg, trainer, run, planned, last.validation, resumed.folder)
@@ -104,23 +105,20 @@ def _watching(cfg: DictConfig, planned: PlannedAnalyses) -> list[Callback]:
 
 def _trainer(cfg: DictConfig, run: Run, callbacks: list[Callback], resumed: Resumed) -> pl.Trainer:
     tags = [run.task.name, run.encoder.name, *cfg.attention.kinds, f"seed={cfg.seed}"]
-    wandb = None if cfg.logger.wandb is None else {**cfg.logger.wandb, "group": cfg.logger.wandb.group or _sweep_name()}
-    facts = {**recorded(cfg), **run.facts}
+    job: Job = "train" if "optimizer" in cfg else "evaluate"
+    wandb = None if cfg.logger.wandb is None else named(cfg.logger.wandb, run, job)
+    facts = {**recorded(cfg), **run.facts, "run/trained_in": trained_in(run, job)}
     loggers = build_loggers(run.folder, wandb, config=facts, tags=tags, earlier=resumed.rows)
+    shown = [TrainingProgress(run.task.main_metric)] if cfg.trainer.get("enable_progress_bar", True) else []
     trainer: pl.Trainer = instantiate(
         cfg.trainer,
         logger=loggers,
-        callbacks=callbacks,
+        callbacks=[*callbacks, *shown],
+        enable_progress_bar=False,  # Lightning's
         plugins=[WholeCheckpointIO()],
         default_root_dir=str(run.folder),
     )
     return trainer
-
-
-def _sweep_name() -> str | None:
-    """Return the sweep's folder name, which its runs share as their W&B group; None outside a sweep."""
-    hydra = HydraConfig.get() if HydraConfig.initialized() else None
-    return Path(hydra.sweep.dir).name if hydra is not None and hydra.mode == RunMode.MULTIRUN else None
 
 
 # --- results ---
@@ -147,28 +145,31 @@ def _test_and_report(
         results.write(run.folder, metrics)
         write_json(run.folder / "metrics.json", metrics)
     rows = summarise([("", metrics)])
-    _log(trainer, metrics, {**tested, **scalars}, rows, results)
+    advice = _log(trainer, metrics, {**tested, **final_scalars(scalars)}, rows, results)
     if trainer.is_global_zero:
-        _tell(run, rows, metrics, results)
+        _tell(run, rows, metrics, results, advice)
     return metrics
 
 
 def _log(
     trainer: pl.Trainer, metrics: Metrics, numbers: Metrics, rows: list[dict[str, str]], results: AnalysisResults
-) -> None:
+) -> list[str]:
+    """Log the results and end the logs; return how to look at what W&B keeps here."""
+    advice: list[str] = []
     for logger in trainer.loggers:
+        logger.log_metrics(numbers, step=trainer.global_step)
         if isinstance(logger, ForgivingWandbLogger):
-            logger.log_metrics(numbers, step=trainer.global_step)
             logger.log_summary(metrics)
             logger.log_rows("attention", rows)
             logger.log_results(results)
+            advice = logger.advice()
             logger.finish()
         else:
-            logger.log_metrics(numbers, step=trainer.global_step)
             logger.save()
+    return advice
 
 
-def _tell(run: Run, rows: list[dict[str, str]], metrics: Metrics, results: AnalysisResults) -> None:
+def _tell(run: Run, rows: list[dict[str, str]], metrics: Metrics, results: AnalysisResults, advice: list[str]) -> None:
     source = run.datamodule.split(run.datamodule.eval_split).examples.source
     print_rows(rows, title=f"{run.task.name}: {run.encoder.name} on {source}")
     truncated = [
@@ -183,5 +184,7 @@ def _tell(run: Run, rows: list[dict[str, str]], metrics: Metrics, results: Analy
         print(f"report:  {results.report}")
     for name, page in results.pages.items():
         print(f"{name}: {run.folder / name}.html ({len(page) / 1e6:.1f} MB)")
+    for line in advice:
+        print(line)
     if "run/note" in metrics:
         print(metrics["run/note"])

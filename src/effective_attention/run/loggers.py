@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -79,6 +80,15 @@ class ForgivingWandbLogger(WandbLogger):
         """Log the final values, which the run's overview shows and sweeps are sorted by."""
         self._attempt(lambda: self.experiment.summary.update(dict(values)))
 
+    def advice(self) -> list[str]:
+        """Say how to look at a run that is kept offline, and how to send it; nothing of others."""
+        folder = self._attempt(lambda: self.experiment.settings.sync_dir if self.experiment.offline else None)
+        if folder is None:
+            return []
+        place = shlex.quote(str(folder))
+        look = [f"look:    wandb leet {place}"] if _has_leet() else []
+        return [*look, f"send:    wandb sync {place}"]
+
     def finish(self) -> None:
         """End the run, so that the next one of a sweep starts its own.
 
@@ -88,6 +98,13 @@ class ForgivingWandbLogger(WandbLogger):
         if self.broken and self._experiment is not None:
             with contextlib.suppress(Exception):
                 self._experiment.finish()
+
+
+def _has_leet() -> bool:
+    """Tell whether the installed W&B can show a run in the terminal."""
+    from wandb.cli.cli import cli
+
+    return "leet" in cli.commands
 
 
 def _bearable(pages: Mapping[str, str]) -> dict[str, str]:
@@ -122,7 +139,8 @@ def build_loggers(
         wandb_options: The config's ``logger.wandb``.
         config: What W&B shows as the run's config.
         tags: What W&B finds the run by.
-        earlier: Rows of the CSV file that were logged before the run was resumed.
+        earlier: Rows of the CSV file that were logged before the run was resumed; W&B, where it is a new run, gets them
+            again.
     """
     rows = CSVLogger(save_dir=str(run_dir), name="", version="csv")
     if rank_zero_only.rank == 0:
@@ -132,6 +150,9 @@ def build_loggers(
         wandb = _start_wandb(run_dir, wandb_options, tags)
         if wandb is not None:
             wandb.log_hyperparams(dict(config))
+            for row in earlier or []:
+                numbers = {name: float(value) for name, value in row.items() if name != "step"}
+                wandb.log_metrics(numbers, int(row["step"]))
             loggers.append(wandb)
     return loggers
 
@@ -158,6 +179,7 @@ def _open_wandb(run_dir: Path, options: Mapping[str, Any], tags: Sequence[str], 
         project=options["project"],
         name=options.get("name"),
         group=options.get("group"),
+        job_type=options.get("job_type"),
         entity=options.get("entity"),
         save_dir=str(run_dir),
         tags=[*tags, *extra],

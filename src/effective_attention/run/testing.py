@@ -168,7 +168,8 @@ class AttentionComparison(LightningModule):
     def on_test_epoch_end(self) -> None:
         for kind, metrics in self.metrics.items():
             scores = metrics.compute() if self.classifier.task.has_labels else {}  # type: ignore[operator]
-            self.log_dict({f"test/{kind}/{name}": score for name, score in scores.items()}, sync_dist=True)
+            named = {f"test/{kind}/{name}": score for name, score in scores.items()}
+            self.log_dict(named, sync_dist=True, logger=False)  # logged with all other results, once
 
 
 def _from_all_processes(tested: Outcome) -> Outcome:

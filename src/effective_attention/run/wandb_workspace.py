@@ -13,8 +13,10 @@ from typing import Any
 
 from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.errors import UserError, first_line
-from effective_attention.reports.chapter import Chapter
+from effective_attention.reports.chapter import Chapter, Scalars
 from effective_attention.reports.chapters import all_chapters
+from effective_attention.reports.scalars import FINAL
+from effective_attention.run.callbacks import WATCHED
 from effective_attention.run.cli import one_line_errors
 
 _SCORES = ("accuracy", "f1", "matthews_correlation", "pearson", "spearman")
@@ -34,7 +36,8 @@ def workspace(entity: str, project: str, *, name: str = "Effective attention") -
     sections = [
         workspaces.Section("Scores", scores, is_open=True),
         workspaces.Section("Cost of effective attention", _cost(panels), is_open=True),
-        workspaces.Section("Attention, layer by layer", _followed(panels, chapters), is_open=True),
+        workspaces.Section("Attention while the model learns", _followed(panels, chapters), is_open=True),
+        workspaces.Section("Attention on the whole split", _final(panels, chapters), is_open=True),
         workspaces.Section("Figures", [panels.MediaBrowser(title=f, media_keys=[f"figures/{f}"]) for f in figures]),
     ]
     runs = workspaces.RunsetSettings(pinned_columns=[f"summary:test/{kind}/accuracy" for kind in ATTENTIONS])
@@ -60,12 +63,23 @@ def _cost(panels: Any) -> list[Any]:
 
 
 def _followed(panels: Any, chapters: Sequence[Chapter]) -> list[Any]:
-    """Draw, for each attention, a panel of the numbers that each chapter follows."""
+    """Draw curves of what ``AttentionDrift`` logs on a few examples, from the pretrained start on."""
+    watched = [chapter.scalars for chapter in chapters if chapter.analysis in WATCHED and chapter.scalars is not None]
+    return [panel for scalars in watched for panel in _panels(panels, scalars, scalars.prefix)]
+
+
+def _final(panels: Any, chapters: Sequence[Chapter]) -> list[Any]:
+    """Draw the numbers of the whole split, which ``train.py`` and ``evaluate.py`` log once, at the end."""
+    every = [chapter.scalars for chapter in chapters if chapter.scalars is not None]
+    return [panel for scalars in every for panel in _panels(panels, scalars, f"{FINAL}/{scalars.prefix}")]
+
+
+def _panels(panels: Any, scalars: Scalars, prefix: str) -> list[Any]:
+    """Draw a panel for each attention."""
     return [
         panels.LinePlot(
-            title=f"{scalars.title}, {kind}", metric_regex=f"{scalars.prefix}/{kind}/.*", title_y=scalars.unit, y=[]
+            title=f"{scalars.title}, {kind}", metric_regex=f"^{prefix}/{kind}/.*", title_y=scalars.unit, y=[]
         )
-        for scalars in (chapter.scalars for chapter in chapters if chapter.scalars is not None)
         for kind in ATTENTIONS
     ]
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 
 import pandas as pd
 
 from effective_attention.analyses.common.base import Analysis, Study
-from effective_attention.analyses.common.progress import progress
 from effective_attention.analyses.common.subject import Subject
 from effective_attention.attention.precision import without_autocast
+from effective_attention.progress import Progress, duration, tell
 
 Tables = dict[str, pd.DataFrame]
 
@@ -31,7 +33,7 @@ def run_analyses(
         subject: Model and examples.
         analyses: The analyses by name, each after its ``setup``.
         indices: The chosen examples; None: all.
-        title: Title of the progress bar; None: no bar.
+        title: What the progress bar, or the lines where output is redirected, call it; None: neither.
         finished: Called with each table as soon as it is there; those of studies, which take long, come last.
     """
     moved = {name: analysis.to(subject.device) for name, analysis in analyses.items()}
@@ -39,7 +41,10 @@ def run_analyses(
         _look(subject, moved, indices, title)
         tables: Tables = {}
         for name, analysis in sorted(moved.items(), key=lambda item: isinstance(item[1], Study)):
+            started = time.monotonic()
             tables[name] = _table(name, analysis)
+            if title is not None:
+                tell(f"{name}: {len(tables[name])} rows, {duration(time.monotonic() - started)}")
             if finished is not None:
                 finished(name, tables[name])
     return {name: tables[name] for name in moved}
@@ -52,10 +57,14 @@ def _look(subject: Subject, moved: Mapping[str, Analysis], indices: Sequence[int
         for batch in subject.batches(indices)
     ]
     wanted = [(batch, asking) for batch, asking in asked if asking]
-    for batch, asking in wanted if title is None else progress(wanted, title):
-        seen = subject.trace(batch)
-        for analysis in asking:
-            analysis.update(seen)
+    examples = sum(len(batch) for batch, _ in wanted)
+    with Progress(title, examples, "examples") if title is not None else nullcontext() as shown:
+        for batch, asking in wanted:
+            seen = subject.trace(batch)
+            for analysis in asking:
+                analysis.update(seen)
+            if shown is not None:
+                shown.advance(len(batch))
 
 
 def _table(name: str, analysis: Analysis) -> pd.DataFrame:

@@ -27,7 +27,6 @@ from typing import Any, get_args
 import numpy as np
 import pandas as pd
 import torch
-from rich.progress import Progress
 
 from effective_attention.analyses.common.base import Analysis, Context, Study
 from effective_attention.analyses.common.options import check_limit
@@ -42,6 +41,7 @@ from effective_attention.attention.trace import Trace
 from effective_attention.errors import UserError
 from effective_attention.io import PartStore, check_disk
 from effective_attention.processes import rank_and_world, wait_for_others
+from effective_attention.progress import progress
 
 _VERSION = 1  # of what a unit finds; another number, and nothing kept is taken for it
 _KEYS = ("map", "distance", "solver", "layer", "tested_layer", "offset", "fold")
@@ -186,7 +186,7 @@ class TokenIdentity(Study):
             self._check_states()
         wait_for_others()  # before the first unit is finished, so that all agree on what is missing
         rank, world = rank_and_world()
-        self._do(missing[rank::world], shown=rank == 0)
+        self._do(missing[rank::world])
         wait_for_others()
         table = self._table()
         wait_for_others()
@@ -202,15 +202,11 @@ class TokenIdentity(Study):
                 f"in {self.states.path.parent}; start again; all processes must share data.token_cache"
             )
 
-    def _do(self, units: list[Unit], *, shown: bool) -> None:
+    def _do(self, units: list[Unit]) -> None:
         device = self.device if self.device.type == "cuda" else torch.device("cpu")  # where double precision is
         trainer = UnitTrainer(self.states, self.texts, self.training, self.context.seed, device)
-        with Progress(transient=True, disable=not shown or not units) as progress:
-            bar = progress.add_task("token identity", total=len(units))
-            for unit in units:
-                progress.update(bar, description=f"token identity: {unit.name}")
-                self.parts.write(unit.name, trainer.do(unit))
-                progress.advance(bar)
+        for unit in progress(units, "token identity", "maps"):
+            self.parts.write(unit.name, trainer.do(unit))
 
     def _table(self) -> pd.DataFrame:
         parts = []

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
@@ -34,6 +35,7 @@ from effective_attention.data.annotation.pipelines import UPOS, EmbeddedTagger, 
 from effective_attention.data.encoding import encoding_key
 from effective_attention.data.tables import Marks
 from effective_attention.io import read_arrays, write_arrays
+from effective_attention.progress import Progress
 
 __all__ = [
     "CUT_AWAY", "KINDS", "NO_WORD", "ROLES", "UPOS", "Annotated", "EmbeddedTagger", "SpacyTagger", "TaggedText",
@@ -43,7 +45,7 @@ __all__ = [
 ROLES = ("other", "subject", "attractor")
 """What a token of a marked word is to the answer; see `tables.Marks`."""
 Gold = Sequence[tuple[TaggedText, ...]] | None  # the words of each text of each example, where they are known
-_CHUNK = 1000  # examples at a time: bounds memory, and is the step of the progress bar
+_CHUNK = 1000  # examples at a time: bounds memory, and is the step of the progress that is shown
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ def annotate(
         max_length: The maximum length given to `encoding.encode`.
         tagger: None: only ``kind`` is found, and no token has a word.
         cache_dir: None: nothing is kept.
-        progress: Show a bar where it takes long.
+        progress: Show how far it has got, where it takes long.
         gold: The words of each text, known beforehand (`examples.Examples.words`); the tagger is then not asked.
     """
     if cache_dir is None:
@@ -151,9 +153,13 @@ def _annotate(
     rows: list[Arrays] = []
     relations: defaultdict[str, int] = defaultdict()
     relations.default_factory = relations.__len__  # numbered as they come
-    starts = _starts(len(texts), progress)
-    for start, words in zip(starts, _words(texts, tagger, gold), strict=True):
-        rows += _rows(texts[start : start + _CHUNK], tokenizer, max_length, words, relations)
+    is_shown = progress and len(texts) > _CHUNK
+    with Progress("parts of speech", len(texts), "examples") if is_shown else nullcontext() as shown:
+        for start, words in zip(range(0, len(texts), _CHUNK), _words(texts, tagger, gold), strict=True):
+            chunk = texts[start : start + _CHUNK]
+            rows += _rows(chunk, tokenizer, max_length, words, relations)
+            if shown is not None:
+                shown.advance(len(chunk))
     joined: dict[str, Any] = {name: np.concatenate([row[name] for row in rows]) for name in _PER_TOKEN}
     return Annotated(**joined, offsets=np.cumsum([0, *(len(row["kind"]) for row in rows)]), relations=tuple(relations))
 
@@ -189,17 +195,6 @@ def _rows(
         texts, batch.encodings, repeat(None, len(texts)) if words is None else words, strict=True
     ):
         yield align(tokens, text, None if known is None else join_words(known, relations), special)
-
-
-def _starts(count: int, progress: bool) -> Iterable[int]:
-    """List where each chunk starts; with several chunks, going through the list shows a progress bar on stderr."""
-    starts = range(0, count, _CHUNK)
-    if not progress or len(starts) < 2:
-        return starts
-    from rich.console import Console
-    from rich.progress import track
-
-    return track(starts, "parts of speech", console=Console(stderr=True), transient=True)
 
 
 def _key(

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from pandas import DataFrame
 
 from effective_attention.io import whole_file
+from effective_attention.progress import progress
 from effective_attention.reports.chapter import Chapter
 from effective_attention.reports.drawing.style import style
 
@@ -19,13 +20,11 @@ DPI = 300
 
 def write_figures(folder: Path, tables: Mapping[str, DataFrame], chapters: Iterable[Chapter]) -> list[Path]:
     """Draw all figures that the tables (by analysis) have rows for, into ``folder``; return the PNG files."""
-    written = []
-    for chapter in (chapter for chapter in chapters if chapter.analysis in tables):
-        table = tables[chapter.analysis]
-        for drawing in (drawing for drawing in chapter.figures if drawing.can_draw(table)):
-            save_figure(drawing.draw(table), folder / drawing.name)
-            written.append(folder / f"{drawing.name}.png")
-    return written
+    answered = [(chapter, tables[chapter.analysis]) for chapter in chapters if chapter.analysis in tables]
+    drawings = [(one, table) for chapter, table in answered for one in chapter.figures if one.can_draw(table)]
+    for drawing, table in progress(drawings, "drawing", "figures"):
+        save_figure(drawing.draw(table), folder / drawing.name)
+    return [folder / f"{drawing.name}.png" for drawing, _ in drawings]
 
 
 def save_figure(figure: Figure, path: Path) -> None:

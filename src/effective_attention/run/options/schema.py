@@ -92,6 +92,7 @@ class Wandb(Options):
     entity: Text | None
     name: Text | None
     group: Text | None
+    job_type: Text | None
     tags: list[Word] | None
 
 
