@@ -13,6 +13,7 @@ ORDER = (
     "io",
     "processes",
     "finite",
+    "policy",
     "kernels",
     "attention",
     "graphs",
