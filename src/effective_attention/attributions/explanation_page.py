@@ -69,25 +69,26 @@ def _swatch(strength: float) -> str:
 
 def _trust(explanation: Explanation) -> str:
     trust = explanation.trust
-    lost = "score" if explanation.is_regression else f"probability of {explanation.target}"
+    lost = "the score" if explanation.is_regression else f"the probability of {explanation.target}"
     sizes = ", ".join(f"{100 * share:g}" for share in SHARES)
     cell = "padding: .15em .7em .15em 0; text-align: {}; vertical-align: top; font-variant-numeric: tabular-nums"
-    head = ("what is done to the text", "these words", "random words", "better than")
-    sides = ("left", "right", "right", "right")
+    head = ("what is lost", "these words", "random words", "better than")
 
-    def line(tag: str, cells: tuple[str, ...]) -> str:
+    def line(tag: str, cells: tuple[str, ...], wrap: str) -> str:
+        sides = ("left", *[f"right; white-space: {wrap}"] * 3)
         made = [
             f'<{tag} style="{cell.format(side)}">{escape(text)}</{tag}>'
             for side, text in zip(sides, cells, strict=True)
         ]
         return f"<tr>{''.join(made)}</tr>"
 
-    rows = line("th", head) + "".join(line("td", row) for row in trust.rows())
+    rows = line("th", head, "normal") + "".join(line("td", row, "nowrap") for row in trust.rows())
     return (
         f'<div style="margin-top: .8em"><strong>How far to trust this.</strong> {escape(trust.verdict)}</div>'
         f'<table style="border-collapse: collapse; font-size: .9em; margin: .3em 0">{rows}</table>'
-        f'<div style="{_SOFT}">{escape(lost[0].upper() + lost[1:])} lost, mean over the top {sizes} % of the tokens; '
-        f"random: mean of {trust.rankings} random rankings of the same words.</div>"
+        f'<div style="{_SOFT}">Lost is {escape(lost)}: comprehensiveness, without the words ranked highest, and '
+        f"sufficiency, with them alone; means over the top {sizes} % of the tokens, of random words over "
+        f"{trust.rankings} rankings.</div>"
     )
 
 
@@ -102,6 +103,6 @@ def _bars(explanation: Explanation) -> str:
         rows.append(
             f'<tr><td class="word">{escape(explanation.words[place].text)}</td>'
             f'<td class="bar"><i style="{look}"></i></td>'
-            f'<td class="number">{explanation.scores[place]:+.4g}</td></tr>'
+            f'<td class="number">{explanation.scores[place]:+.3g}</td></tr>'
         )
     return f'<table class="bars">{"".join(rows)}</table>'

@@ -65,22 +65,17 @@ class Trust:
         return "Neither check beats chance: on this text, do not lean on this ranking."
 
     def rows(self) -> list[tuple[str, str, str, str]]:
-        r"""Return the two checks as a table: what was done, what it cost, what random words cost, how many are beaten.
+        """Return the two checks as a table: what was done, what it cost, what random words cost, how many are beaten.
 
         >>> Trust(BesideRandom(0.5, 0.1, 20), BesideRandom(0.0, 0.3, 9), 20).rows()[1]
-        ('keep only the top words (sufficiency, less is better)', '0', '+0.300', '9\xa0of\xa020')
+        ('with the top words alone (less is better)', '0', '+0.300', '9 of 20')
         """
         checks = {
-            "take the top words away (comprehensiveness, more is better)": self.comprehensiveness,
-            "keep only the top words (sufficiency, less is better)": self.sufficiency,
+            "without the top words (more is better)": self.comprehensiveness,
+            "with the top words alone (less is better)": self.sufficiency,
         }
         return [
-            (
-                name,
-                _signed(one.value),
-                _signed(one.random),
-                f"{one.beaten}\N{NO-BREAK SPACE}of\N{NO-BREAK SPACE}{self.rankings}",
-            )
+            (name, _signed(one.value), _signed(one.random), f"{one.beaten} of {self.rankings}")
             for name, one in checks.items()
         ]
 

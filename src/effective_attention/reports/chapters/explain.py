@@ -13,7 +13,7 @@ from pandas import DataFrame, isna
 
 from effective_attention.attributions.trust import BesideRandom, Trust
 from effective_attention.reports.chapter import Chapter, Drawing, Highlighted, Highlights, Piece
-from effective_attention.reports.drawing.style import DOUBLE, grid, styled
+from effective_attention.reports.drawing.style import SINGLE, grid, styled
 from effective_attention.reports.grid import Grid, number
 from effective_attention.reports.reductions import Panel, one_line, panels, token_label
 
@@ -46,15 +46,15 @@ def trust_of(row: Any) -> Trust:
 def draw_explain(table: DataFrame) -> Figure:
     """Draw a bar for each of the strongest words, in the order of the text, a panel for each task or setting."""
     shown = [(panel, strongest(rows)) for panel, rows in explained(table)][:_MOST_PANELS]
-    heights = [0.55 + _PER_WORD * len(rows) for _, rows in shown]
-    figure, axes = grid(len(shown), 1, width=DOUBLE, height=sum(heights), height_ratios=heights)
+    heights = [0.7 + _PER_WORD * len(rows) for _, rows in shown]
+    figure, axes = grid(len(shown), 1, width=SINGLE, height=sum(heights), height_ratios=heights)
     for (axis,), (panel, rows) in zip(axes, shown, strict=True):
         colours = [_FOR if score >= 0 else _AGAINST for score in rows["score"]]
         axis.barh(range(len(rows)), rows["score"], color=colours, height=0.72)
-        axis.set_yticks(range(len(rows)), [token_label(word, 24) for word in rows["word"]])
+        axis.set_yticks(range(len(rows)), [token_label(word, 20) for word in rows["word"]])
         axis.invert_yaxis()
         axis.axvline(0, color="#666666", linewidth=0.6)
-        axis.set_xlabel(f"score for {token_label(rows['target'].iloc[0], 40)}, {_made_with(rows.iloc[0])}")
+        axis.set_xlabel(f"score for {token_label(rows['target'].iloc[0], 40)}\n{_made_with(rows.iloc[0])}")
         axis.spines[["top", "right"]].set_visible(False)
         axis.set_title(f"{one_line(panel.title)}: {_prediction(rows.iloc[0])}", loc="left")
     return figure
@@ -81,9 +81,13 @@ def trust_table(table: DataFrame) -> Grid:
     for panel, rows in explained(table):
         for check in trust_of(rows.iloc[0]).rows():
             lines.append([one_line(panel.title), *check])
-    columns = ["task", "what is done to the text", "these words", "random words", "better than"]
-    caption = "How far to trust this: probability of the explained class (or score) that is lost."
-    return Grid(caption, columns, lines, labels=2)
+    columns = ["task", "what is lost", "these words", "random words", "better than"]
+    caption = (
+        "How far to trust this: what the explained class loses of its probability (a regression of its score) without "
+        "the words ranked highest, comprehensiveness, and with them alone, sufficiency."
+    )
+    alone = len({line[0] for line in lines}) == 1
+    return Grid(caption, columns[alone:], [line[alone:] for line in lines], labels=2 - alone)
 
 
 def remarks(table: DataFrame) -> list[str]:
