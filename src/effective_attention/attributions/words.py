@@ -2,8 +2,8 @@
 
 Words are read off the text itself, not off the tokenizer, whose own idea of a word may be a whole sentence: a word is a
 run of letters, marks and digits, with an apostrophe between two of them; any other sign stands alone, and so does each
-Chinese or Japanese one. A token that reaches into several words joins them. Where a token stands, only fast tokenizers
-tell; of others every token is a word of its own.
+Chinese or Japanese one. A token that reaches into several words joins them, one of blanks alone goes with the word
+behind it. Where a token stands, only fast tokenizers tell; of others every token is a word of its own.
 """
 
 from __future__ import annotations
@@ -79,18 +79,23 @@ def words_of(tokens: Sequence[Word], texts: Sequence[str]) -> list[Word]:
     """
     numbers = [word_numbers(text) for text in texts]
     groups: list[list[Word]] = []
+    blanks: list[Word] = []  # tokens of blanks alone, which belong to the word behind them
     last = (-1, -1)  # the text and the word in it that the last group reaches to
     for token in tokens:
         if token.special:
             continue
         inside = [] if token.start is None else numbers[token.segment][token.start : token.end]
         covered = [number for number in inside if number >= 0]
-        if covered and groups and (token.segment, min(covered)) <= last:
+        if token.start is not None and not covered:
+            blanks.append(token)
+            continue
+        if covered and not blanks and groups and (token.segment, min(covered)) <= last:
             groups[-1].append(token)
         else:
-            groups.append([token])
-        last = (token.segment, max(covered)) if covered else (token.segment, -1)
-    return [_joined(group, texts) for group in groups]
+            groups.append([*blanks, token])
+            blanks = []
+        last = (token.segment, max(covered, default=-1))
+    return [_joined(group, texts) for group in [*groups, *([blank] for blank in blanks)]]
 
 
 def join_scores(scores: Sequence[float], words: Sequence[Word], how: Pieces) -> list[float]:
@@ -140,9 +145,10 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _joined(group: Sequence[Word], texts: Sequence[str]) -> Word:
-    first = group[0]
-    places = tuple(place for word in group for place in word.tokens)
-    if first.start is None or len(group) == 1:
-        return first
-    end = max(word.end or 0 for word in group)
-    return Word(texts[first.segment][first.start : end], first.segment, first.start, end, places)
+    last = group[-1]
+    if last.start is None or len(group) == 1:
+        return last
+    text = texts[last.segment]
+    starts = [word.start for word in group if word.start is not None and word.segment == last.segment]
+    start, end = _trimmed(text, min(starts), max(word.end or 0 for word in group if word.segment == last.segment))
+    return Word(text[start:end], last.segment, start, end, tuple(place for word in group for place in word.tokens))
