@@ -15,6 +15,7 @@ ORDER = (
     "processes",
     "progress",
     "finite",
+    "policy",
     "kernels",
     "attention",
     "graphs",

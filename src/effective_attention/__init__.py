@@ -1,6 +1,6 @@
 """Effective attention: what part of a transformer's attention can reach its output, measured on whole datasets.
 
-    >>> from effective_attention import analyse, explore, use_attention
+    >>> from effective_attention import analyse, explain, explore, use_attention
     >>> tables = analyse(model, tokenizer, ["A cat sat.", "It purred."], ["distance", "null_space"])  # doctest: +SKIP
 
 The public names are those of ``__all__``; everything else may move. They are loaded on first use, so that importing the
@@ -23,16 +23,20 @@ if TYPE_CHECKING:
     from effective_attention.attention.record import AttentionSwap
     from effective_attention.attention.swap import use_attention
     from effective_attention.attention.trace import Trace, trace
+    from effective_attention.attributions.explain import explain
+    from effective_attention.attributions.explanation import Explanation
     from effective_attention.explorer.explore import Explorer, explore
 
 __all__ = [
     "AttentionSwap",
     "Decomposition",
+    "Explanation",
     "Explorer",
     "Factors",
     "Trace",
     "analyse",
     "decompose",
+    "explain",
     "explore",
     "factorise",
     "trace",
@@ -45,11 +49,13 @@ __getattr__, __dir__ = lazy_names(
     {
         "AttentionSwap": "effective_attention.attention.record",
         "Decomposition": "effective_attention.attention.decomposition",
+        "Explanation": "effective_attention.attributions.explanation",
         "Explorer": "effective_attention.explorer.explore",
         "Factors": "effective_attention.attention.factors",
         "Trace": "effective_attention.attention.trace",
         "analyse": "effective_attention.analyses.common.analyse",
         "decompose": "effective_attention.attention.decomposition",
+        "explain": "effective_attention.attributions.explain",
         "explore": "effective_attention.explorer.explore",
         "factorise": "effective_attention.attention.factorise",
         "trace": "effective_attention.attention.trace",

@@ -167,6 +167,7 @@ class Pronouns(Analysis):
     """
 
     schema = SCHEMA
+    reads_text = True
 
     def __init__(
         self,

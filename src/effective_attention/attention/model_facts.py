@@ -39,6 +39,12 @@ def longest_text(model: nn.Module) -> int | None:
     return int(positions) - (0 if unused is None else int(unused) + 1)
 
 
+def class_names(model: nn.Module, outputs: int) -> tuple[str, ...]:
+    """Return what the model calls its outputs; their numbers where it does not say."""
+    called = getattr(config_of(model), "id2label", None) or {}
+    return tuple(str(called.get(number, number)) for number in range(outputs))
+
+
 def accepted_inputs(model: nn.Module, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return a batch without segments (``token_type_ids``) where the model's ``forward`` takes none."""
     arguments = inspect.signature(model.forward).parameters

@@ -24,6 +24,11 @@ How faithful they are:
   text.
 - ``ranking``: Spearman's correlation and bootstrap intervals.
 
+One text, explained for people:
+
+- ``explain``: from a classifier and a text to an ``explanation``, which ``explanation_page`` and ``highlight`` show.
+- ``words``: from tokens to words. ``trust``: how far to trust it, beside random rankings.
+
 Every method works on any transformers model that calls its attention through the ``AttentionInterface``, and leaves it
 as it was: mode, parameters and their gradients, hooks, attention implementation, random state. Scores of tokens are
 (batch, key), or (batch, layer, key) where a method reads attention, and exactly 0 on padding.

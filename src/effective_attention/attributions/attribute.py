@@ -39,6 +39,7 @@ def attribute(
     words: Bool[Tensor, "batch key"],
     settings: Settings,
     methods: Sequence[Method] | None = None,
+    attentions: Sequence[Part] = ATTENTIONS,
 ) -> Iterator[Attribution]:
     """Run methods in turn, as ``runs`` orders them.
 
@@ -47,13 +48,14 @@ def attribute(
         words: The tokens that may be blanked, so neither padding nor delimiters.
         settings: How the methods are computed.
         methods: Which; None: all that are registered.
+        attentions: Which of them methods that read attention read.
 
     Raises:
         ValueError: A method's scores are of another shape than its record says, or it reads shared work that its record
             does not name.
     """
     work = SharedWork(request, words, settings)
-    for method, attention in runs(registered() if methods is None else methods):
+    for method, attention in runs(registered() if methods is None else methods, attentions):
         if method.prepare is not None:
             method.prepare()
         given = (work,) if attention is None else (work, attention)
@@ -63,17 +65,17 @@ def attribute(
         yield Attribution(method.name, attention, scores, found.seconds)
 
 
-def runs(methods: Sequence[Method]) -> list[tuple[Method, Part | None]]:
+def runs(methods: Sequence[Method], attentions: Sequence[Part] = ATTENTIONS) -> list[tuple[Method, Part | None]]:
     """Pair methods with attentions, in order.
 
-    Neighbours that read attention all read standard attention first, then effective attention. So the order of the
+    Neighbours that read attention all read the first of them, standard attention, then the next. So the order of the
     methods is kept, and what is read of one attention stands together.
     """
     found: list[tuple[Method, Part | None]] = []
     for reads_attention, group in groupby(methods, key=lambda method: method.reads_attention):
         neighbours = list(group)
-        attentions: Sequence[Part | None] = ATTENTIONS if reads_attention else (None,)
-        found += [(method, attention) for attention in attentions for method in neighbours]
+        read: Sequence[Part | None] = attentions if reads_attention else (None,)
+        found += [(method, attention) for attention in read for method in neighbours]
     return found
 
 

@@ -19,7 +19,7 @@ from effective_attention.attributions.request import AttributionRequest
 from effective_attention.attributions.shared_work import SharedWork
 
 
-@register("blank_out", title="blank-out", summary="probability lost when a token alone is blanked")
+@register("blank_out", title="blank-out", summary="probability lost when a token alone is blanked", pieces="largest")
 def _method(work: SharedWork) -> Float[Tensor, "batch key"]:
     return blank_out(work.request, ~work.words, work.settings.unknown)
 

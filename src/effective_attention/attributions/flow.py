@@ -31,6 +31,7 @@ def compile_flow() -> None:
     reads_attention=True,
     needs=["graph"],
     prepare=compile_flow,
+    pieces="largest",
 )
 def flow(work: SharedWork, attention: Part) -> Float[Tensor, "batch layer key"]:
     """Compute the maximum flow from the row's token in each layer to each input token."""

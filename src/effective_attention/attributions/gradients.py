@@ -50,7 +50,11 @@ def gradient_rollout(work: SharedWork, attention: Part) -> Float[Tensor, "batch 
 
 
 @register(
-    "input_gradient", title="input gradient", summary="norm of the gradient at the embedding", needs=["gradients"]
+    "input_gradient",
+    title="input gradient",
+    summary="norm of the gradient at the embedding",
+    needs=["gradients"],
+    pieces="largest",
 )
 def input_gradient(work: SharedWork) -> Float[Tensor, "batch key"]:
     """Take the norm of the gradient at each token's embedding; at least 0."""

@@ -46,6 +46,7 @@ def check_projections(trace: Trace) -> None:
     reads_attention=True,
     needs=["norms"],
     check=check_projections,
+    pieces="largest",
 )
 def norm(work: SharedWork, attention: Part) -> Float[Tensor, "batch layer key"]:
     """Read the row of the layers' norms."""

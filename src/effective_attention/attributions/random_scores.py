@@ -10,7 +10,7 @@ from effective_attention.attributions.registry import register
 from effective_attention.attributions.shared_work import SharedWork
 
 
-@register("random", title="random", summary="no attribution: uniform noise")
+@register("random", title="random", summary="no attribution: uniform noise", pieces="largest")
 def random_scores(work: SharedWork) -> Float[Tensor, "batch key"]:
     """Draw scores that depend on the example and the seed alone, not on the batch it comes in."""
     mask = work.trace.mask.cpu()

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 from torch import Tensor
 
@@ -22,6 +22,7 @@ from effective_attention.attention.trace import Trace
 from effective_attention.errors import UserError, first_line
 
 ALL = "all"
+Pieces = Literal["sum", "largest"]
 Function = TypeVar("Function", bound=Callable[..., Tensor])
 
 
@@ -41,6 +42,8 @@ class Method:
         prepare: Called before the method is timed, for what only the first call costs, such as compiling.
         check: Called with the trace of a short text; raises a ``ValueError`` that says why where the model has not what
             the method reads. None: every model has it.
+        pieces: The score of a word of several tokens: their ``sum``, where the scores of a text are parts of one whole,
+            or that ``largest`` in absolute value, where each token is measured by itself.
     """
 
     name: str
@@ -51,6 +54,7 @@ class Method:
     function: Callable[..., Tensor]
     prepare: Callable[[], object] | None = None
     check: Callable[[Trace], object] | None = None
+    pieces: Pieces = "sum"
 
 
 _METHODS: dict[str, Method] = {}
@@ -65,14 +69,18 @@ def register(
     needs: Sequence[str] = (),
     prepare: Callable[[], object] | None = None,
     check: Callable[[Trace], object] | None = None,
+    pieces: Pieces = "sum",
 ) -> Callable[[Function], Function]:
     """Make the decorated function an attribution method; see ``Method`` for the arguments.
 
     A function that is defined anew under its old name (a notebook's cell run twice, a module reloaded) replaces itself.
 
     Raises:
-        ValueError: The name is no identifier, or another method has it; or the function takes other arguments.
+        ValueError: The name is no identifier, or another method has it; the function takes other arguments; or there
+            is no such way to join pieces.
     """
+    if pieces not in get_args(Pieces):
+        raise ValueError(f"pieces must be one of {', '.join(get_args(Pieces))}, got {pieces!r}")
     if not name.isidentifier() or name == ALL:
         raise ValueError(
             f"an attribution method's name must be of letters, digits and underscores, and not {ALL!r}, got {name!r}"
@@ -86,7 +94,8 @@ def register(
                 f"give {'.'.join(_origin(function))} another name"
             )
         _check_arguments(name, function, reads_attention)
-        _METHODS[name] = Method(name, title, summary, reads_attention, tuple(needs), function, prepare, check)
+        given = (name, title, summary, reads_attention, tuple(needs), function, prepare, check, pieces)
+        _METHODS[name] = Method(*given)
         return function
 
     return add
@@ -120,6 +129,11 @@ def choose(wanted: Any, option: str) -> list[Method]:
     return methods
 
 
+def choose_one(wanted: Any, option: str) -> Method:
+    """Find one method by name; see ``choose``."""
+    return _find(wanted, option, "the name of an attribution method")
+
+
 def impossible(methods: Sequence[Method], trace: Trace) -> dict[str, str]:
     """Find the methods that a model has not got what they read for.
 
@@ -136,14 +150,14 @@ def impossible(methods: Sequence[Method], trace: Trace) -> dict[str, str]:
     return found
 
 
-def _find(wanted: Any, option: str) -> Method:
+def _find(wanted: Any, option: str, expected: str = f"{ALL} or names of attribution methods") -> Method:
     module, _, name = wanted.rpartition(":") if isinstance(wanted, str) else ("", "", str(wanted))
     if module:
         _import(module, option)
     if name not in _METHODS:
         close = get_close_matches(name, _METHODS, n=1)
         hint = f"; did you mean {close[0]}?" if close else ";"
-        raise UserError(f"{option} must be {ALL} or names of attribution methods, got {wanted!r}{hint} {_known()}")
+        raise UserError(f"{option} must be {expected}, got {wanted!r}{hint} {_known()}")
     return _METHODS[name]
 
 

@@ -19,8 +19,8 @@ from effective_attention.analyses.common.base import Analysis, Context, TextAnal
 from effective_attention.analyses.common.options import check_flag
 from effective_attention.analyses.common.schema import Column, Schema
 from effective_attention.attention.trace import Trace, one_text, trace
+from effective_attention.data.own_text import trace_texts
 from effective_attention.errors import UserError
-from effective_attention.explorer.explore import trace_texts
 from effective_attention.explorer.page import build_page
 from effective_attention.explorer.sides import Prediction, Side, prediction_of, side_of
 from effective_attention.processes import gather

@@ -10,7 +10,6 @@ The page of a model that reads one text is written by ``python evaluate.py analy
 from __future__ import annotations
 
 import html
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,20 +17,16 @@ from typing import Any
 
 from torch import nn
 
-from effective_attention.analyses.common.analyse import longest_input
-from effective_attention.attention.decomposition import Reading
-from effective_attention.attention.model_facts import accepted_inputs, config_of, device_of
+from effective_attention.attention.model_facts import class_names, config_of
 from effective_attention.attention.stacks import has_stacks
-from effective_attention.attention.trace import Trace, trace
-from effective_attention.data.examples import is_unicode
-from effective_attention.data.padding import padded, padding_agreed
+from effective_attention.attention.trace import Trace
+from effective_attention.data.own_text import as_texts, trace_texts
 from effective_attention.explorer.bare import bare_side
 from effective_attention.explorer.page import build_page
 from effective_attention.explorer.sides import Prediction, Side, prediction_of, side_of
 from effective_attention.explorer.written import written_sides
 from effective_attention.io import write_text
 
-log = logging.getLogger(__name__)
 _HEIGHT = 760  # of the frame in a notebook, in pixels
 
 
@@ -123,7 +118,7 @@ def _beside(model: nn.Module, texts: tuple[str, ...], beside: Any) -> list[tuple
         given = [beside] if isinstance(beside, str) else list(beside)
         if has_stacks(model) and len(given) != 2:
             raise ValueError(f"beside must be another model, or a text and its target, got {beside!r}")
-        others = _read_and_written(model, given[0], None, given[1]) if has_stacks(model) else _texts(*given)
+        others = _read_and_written(model, given[0], None, given[1]) if has_stacks(model) else as_texts(*given)
         return [(model, texts), (model, others)]
     if has_stacks(model) != has_stacks(beside):
         names = f"{type(model).__name__} and {type(beside).__name__}"
@@ -140,52 +135,6 @@ def _sides(
     return [side_of(seen, tokenizer, texts, segments=segments, prediction=_prediction(seen, labels), **facts)]
 
 
-def trace_texts(
-    model: nn.Module,
-    tokenizer: Any,
-    texts: Sequence[str],
-    *,
-    max_length: int | None = None,
-    reading: Reading = "exact",
-) -> tuple[Trace, list[int] | None]:
-    """Trace a text or a pair; return the trace, and which of the texts each token belongs to (None if unknown).
-
-    Args:
-        model: The model that reads the text.
-        tokenizer: The model's.
-        texts: One or two texts.
-        max_length: Largest number of tokens; None: as many as the model can take.
-        reading: ``padded`` pads to ``max_length``.
-    """
-    longest = max_length or longest_input(model, tokenizer)
-    encoded = tokenizer(*texts, return_tensors="pt", verbose=False)
-    if longest is not None and encoded["input_ids"].shape[1] > longest:
-        log.warning("the text has %d tokens and is cut at %d", encoded["input_ids"].shape[1], longest)
-        encoded = tokenizer(*texts, truncation=True, max_length=longest, return_tensors="pt")
-    segments = _sequence_numbers(encoded, len(texts))
-    if encoded["input_ids"].shape[1] == 0:
-        raise ValueError("text has no tokens; give one with words in it")
-    inputs = {name: value.to(device_of(model)) for name, value in accepted_inputs(model, encoded).items()}
-    with padding_agreed(model, tokenizer) as pad_id:
-        if reading == "padded" and longest is not None:
-            inputs = padded(inputs, longest, pad_id)
-        return trace(model, inputs, reading=reading), segments
-
-
-def _sequence_numbers(encoded: Any, texts: int) -> list[int] | None:
-    """Tell which text each token belongs to; a special token belongs to the text before it."""
-    if texts == 1:
-        return [0] * encoded["input_ids"].shape[1]
-    if not encoded.is_fast:
-        return None
-    numbers = []
-    last = 0
-    for number in encoded.sequence_ids(0):
-        last = last if number is None else number
-        numbers.append(last)
-    return numbers
-
-
 def _check_bare(name: Any, *others: Any) -> None:
     """Refuse what belongs to a model, beside bare tensors."""
     if any(other is not None for other in others):
@@ -200,23 +149,12 @@ def _read_and_written(model: nn.Module, text: Any, text_pair: Any, target: Any) 
     if not has_stacks(model):
         if target is not None:
             raise ValueError(f"target is what a model writes that reads another text; leave it out for {name}")
-        return _texts(text, text_pair)
+        return as_texts(text, text_pair)
     if target is None or text_pair is not None:
         raise ValueError(f"{name} reads one text and writes another; give the two as text and target=...")
-    texts = _texts(text, target)
+    texts = as_texts(text, target)
     if not texts[1].strip():
         raise ValueError("target is empty; give one with words in it")
-    return texts
-
-
-def _texts(text: Any, text_pair: Any = None, *more: Any) -> tuple[str, ...]:
-    texts = tuple(part for part in (text, text_pair) if part is not None)
-    if more or not texts or not all(isinstance(part, str) for part in texts):
-        raise ValueError(f"a text must be a string, or two for a pair, got {(*texts, *more)!r}")
-    if not texts[0].strip():
-        raise ValueError("text is empty; give one with words in it")
-    if not all(map(is_unicode, texts)):
-        raise ValueError("text holds half a surrogate pair, which is no character; leave it out")
     return texts
 
 
@@ -226,8 +164,7 @@ def _prediction(seen: Trace, labels: Sequence[str] | None) -> Prediction | None:
         return None
     config = config_of(seen.model)
     outputs = seen.logits.shape[1]
-    called = {} if config is None else config.id2label or {}
-    named = [str(called.get(place, place)) for place in range(outputs)] if labels is None else list(labels)
+    named = class_names(seen.model, outputs) if labels is None else list(labels)
     if len(named) != outputs and outputs > 1:
         raise ValueError(f"labels must be as many as the model's outputs, {outputs}, got {len(named)}")
     several = config is not None and config.problem_type == "multi_label_classification"

@@ -19,7 +19,7 @@ from effective_attention.explorer.modules import link
 from effective_attention.explorer.packing import ALPHABET, pack, whole_numbers
 from effective_attention.explorer.sides import Array, Side
 from effective_attention.graphs.conventions import RESIDUAL
-from effective_attention.reports.policy import content_policy
+from effective_attention.policy import content_policy
 
 TEMPLATES = Path(__file__).parent / "static"
 NEURON_DECIMALS = 2

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from effective_attention.analyses.common.analyse import longest_input
 from effective_attention.attention.stacks import Stack
 from effective_attention.attention.trace import Trace, trace_stacks
+from effective_attention.data.own_text import longest_input
 from effective_attention.data.targets import decoder_ids
 from effective_attention.explorer.sides import Side, side_of
 

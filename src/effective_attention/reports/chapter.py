@@ -84,11 +84,15 @@ class Highlighted:
 
 @dataclass(frozen=True)
 class Highlights:
-    """The highlighted texts of one task and attention, by layer."""
+    """The highlighted texts of one task and attention, by layer.
+
+    ``is_open`` ones stand at the beginning of the chapter, the others are folded away at its end.
+    """
 
     title: str
     attention: str
     layers: list[tuple[str, list[Highlighted]]]
+    is_open: bool = False
 
 
 @dataclass(frozen=True)

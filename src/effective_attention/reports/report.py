@@ -64,7 +64,7 @@ def write_report(
         raise UserError(f"{path}: no finished run to report on; a run is a folder with metrics.json")
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    from effective_attention.reports.policy import content_policy
+    from effective_attention.policy import content_policy
     from effective_attention.reports.sections import overview, sections
 
     loader = FileSystemLoader(_TEMPLATES)

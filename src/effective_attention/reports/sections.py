@@ -26,6 +26,7 @@ _POINTS = 72  # an inch
 _MOST_ROWS = 60  # of a full table on the page
 _MOST_BYTES = 400_000  # of a table inside the page as CSV
 _DATA = {"sample": "the embedded sample", "local": "local files", "hub": "the Hugging Face hub"}
+_OWN_TEXT = "text"  # of a run on a text of the user's
 _PADDED = "as published, with padding inside the null space"
 
 
@@ -140,14 +141,17 @@ def measured(table: DataFrame) -> str:
         return _of_a_text(table)
     found = panels(table)
     splits = " and ".join(map(str, table["split"].unique()))
-    if table["examples"].max() == 1:
+    if set(table["data"]) == {_OWN_TEXT}:
+        examples = f"the text given with text= ({', '.join(one_line(panel.title) for panel in found)})"
+    elif table["examples"].max() == 1:
         examples = f"one {splits} example ({', '.join(one_line(panel.title) for panel in found)})"
     else:
         examples = f"{splits} examples ({', '.join(_count(panel, 'examples') for panel in found)})"
     states = ["pretrained" if empty else "finetuned" for empty in (table["checkpoint"].fillna("") == "").unique()]
     models = f"{' and '.join(map(str, table['model'].unique()))} ({' and '.join(states)})"
-    data = " and ".join(_DATA.get(str(name), str(name)) for name in table["data"].unique())
-    return f"Measured on {examples}, {models}, data from {data}{_reading(table, found)}."
+    sources = [_DATA.get(str(name), str(name)) for name in table["data"].unique() if name != _OWN_TEXT]
+    data = f", data from {' and '.join(sources)}" if sources else ""
+    return f"Measured on {examples}, {models}{data}{_reading(table, found)}."
 
 
 def _of_a_text(table: DataFrame) -> str:

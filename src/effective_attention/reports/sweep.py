@@ -68,9 +68,11 @@ def write_summary(found: Mapping[Path, Metrics], *, to: Path) -> list[Row]:
 
 
 def summarise(runs: Sequence[tuple[str, Metrics]]) -> list[Row]:
-    """Summarise the runs, with one row for each (task, model, data, setting, attention)."""
+    """Summarise the runs that were tested, with one row for each (task, model, data, setting, attention)."""
     groups: dict[tuple[str, str, str, str], list[Metrics]] = defaultdict(list)
     for setting, metrics in runs:
+        if not any(name.startswith("test/") for name in metrics):
+            continue  # of a text of the user's
         groups[metrics["run/task"], metrics["run/model"], metrics["run/data"], setting].append(metrics)
     return [row for key, members in groups.items() for row in _rows(key, members)]
 

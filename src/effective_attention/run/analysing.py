@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -23,15 +23,16 @@ from effective_attention.analyses.common.base import Analysis, Context, OtherMod
 from effective_attention.analyses.common.run import Tables, run_analyses
 from effective_attention.analyses.common.subject import Subject
 from effective_attention.attention.decomposition import Reading
-from effective_attention.attention.model_facts import longest_text
 from effective_attention.attention.trace import trace
 from effective_attention.data.annotation.tagging import Annotated, Tagger, annotate, sets_delimiters
+from effective_attention.data.own_text import inputs_for
 from effective_attention.data.padding import padded
-from effective_attention.errors import UserError
 from effective_attention.io import write_text
 from effective_attention.processes import rank_and_world
+from effective_attention.run.chosen import answerable, comparable, delimited, instances, of_the_text, possible
 from effective_attention.run.finished import FinishedTables, dependencies
 from effective_attention.run.options.targets import build
+from effective_attention.run.own_text import check_length, own_texts, prediction_facts
 from effective_attention.run.setup import Run
 
 log = logging.getLogger(__name__)
@@ -53,18 +54,20 @@ class PlannedAnalyses:
     @classmethod
     def plan(cls, cfg: DictConfig, run: Run) -> PlannedAnalyses:
         """Build everything that a wrong option or a missing model can break."""
-        chosen = _answerable(_instances(cfg.analysis), has_labels=run.task.has_labels)
-        chosen = _comparable(chosen, finetuned=is_finetuned(run))
-        chosen = _delimited(chosen, has_delimiters=sets_delimiters(run.datamodule.tokenizer))
-        texts = [text for text in (cfg.get("text"), cfg.get("text_pair")) if text is not None]
+        texts = own_texts(cfg)
+        chosen = instances(cfg.analysis)
+        if texts is not None:
+            check_length(texts, run)
+            chosen = of_the_text(chosen)
+        chosen = answerable(chosen, has_labels=run.task.has_labels)
+        chosen = comparable(chosen, finetuned=is_finetuned(run))
+        chosen = delimited(chosen, has_delimiters=sets_delimiters(run.datamodule.tokenizer))
         tagger = _tagger(cfg, run) if any(analysis.needs_tags for analysis in chosen.values()) else None
         options: Any = OmegaConf.to_container(cfg.analysis, resolve=True) if cfg.analysis else {}
-        planned = cls(run, chosen, tagger, cfg.reading, tuple(texts) or None, options)
-        if texts:
-            _check_length(texts, run)
+        planned = cls(run, chosen, tagger, cfg.reading, texts, options)
         if chosen:
             subject = planned.subject(torch.device("cpu"))
-            planned.chosen = _possible(chosen, planned.context(subject, {}))
+            planned.chosen = possible(chosen, planned.context(subject, {}))
             planned.set_up(subject, {})  # thrown away: what matters is whether it works
         return planned
 
@@ -126,10 +129,14 @@ class PlannedAnalyses:
         assert self.text is not None
         data = self.run.datamodule
         encoded = data.tokenizer(*self.text, truncation=True, max_length=data.max_length, return_tensors="pt")
-        inputs = {name: value.to(subject.device) for name, value in encoded.items()}
+        inputs = inputs_for(subject.model, encoded)
         if self.reading == "padded":
             inputs = padded(inputs, data.max_length, data.pad_id)
         return UserText(self.text, trace(subject.model, inputs, reading=self.reading))
+
+    def predicted(self, device: torch.device) -> dict[str, Any]:
+        """Return what the model predicts of the user's text, as facts of the run."""
+        return prediction_facts(self._trace_text(self.subject(device)).trace, self.run.task)
 
     def run_all(
         self, facts: Mapping[str, Any], device: torch.device, *, earlier: Path | None = None
@@ -210,29 +217,6 @@ def is_finetuned(run: Run) -> bool:
     return run.checkpoint is not None or run.classifier.make_optimizer is not None
 
 
-def _instances(configs: DictConfig) -> dict[str, Analysis]:
-    """Build the chosen analyses from their configs.
-
-    Raises:
-        UserError: An option is wrong, or there is none of that name.
-    """
-    needed = ("analysis_name", "setup", "compute")
-    names = [str(name) for name in configs]
-    return {name: build(configs[name], f"analysis.{name}", has=needed) for name in names}
-
-
-def _check_length(texts: Sequence[str], run: Run) -> None:
-    """Refuse a text of the user's that is longer than the model can take; warn of one that ``data.max_length`` cuts."""
-    data = run.datamodule
-    length = len(data.tokenizer(*texts, verbose=False)["input_ids"])
-    positions = longest_text(run.classifier.model)
-    if positions is not None and length > positions:
-        raise UserError(f"text has {length} tokens, and the model takes {positions}; shorten it")
-    if length > data.max_length:
-        cut = length - data.max_length
-        log.warning("text has %d tokens, %d of them are cut; add data.max_length=%d to keep them", length, cut, length)
-
-
 def _tagger(cfg: DictConfig, run: Run) -> Tagger | None:
     """Load the tagger, or None where the data has gold words; write into the run's facts which it is."""
     data = run.datamodule
@@ -240,39 +224,6 @@ def _tagger(cfg: DictConfig, run: Run) -> Tagger | None:
     tagger: Tagger | None = None if has_words else build(cfg.tagger, "tagger", has=("name", "version", "tag"))
     run.facts["run/words"] = GOLD if tagger is None else tagger.name
     return tagger
-
-
-def _answerable(analyses: dict[str, Analysis], *, has_labels: bool) -> dict[str, Analysis]:
-    """Leave out analyses that ask whether the model is right, where the task has no labels."""
-    left_out = [name for name, analysis in analyses.items() if analysis.needs_labels and not has_labels]
-    if left_out:
-        log.warning("left out, because the task has no labels: %s", ", ".join(left_out))
-    return {name: analysis for name, analysis in analyses.items() if name not in left_out}
-
-
-def _comparable(analyses: dict[str, Analysis], *, finetuned: bool) -> dict[str, Analysis]:
-    """Leave out analyses that would compare the pretrained model with itself."""
-    left_out = [name for name, analysis in analyses.items() if analysis.needs_reference and not finetuned]
-    if left_out:
-        log.warning("left out, because there is no finetuned model: %s; add checkpoint=<run>", ", ".join(left_out))
-    return {name: analysis for name, analysis in analyses.items() if name not in left_out}
-
-
-def _delimited(analyses: dict[str, Analysis], *, has_delimiters: bool) -> dict[str, Analysis]:
-    """Leave out analyses of [CLS] and [SEP], where the tokenizer sets none."""
-    left_out = [name for name, analysis in analyses.items() if analysis.needs_delimiters and not has_delimiters]
-    if left_out:
-        log.warning("left out, because the model's tokenizer sets no [CLS] and [SEP]: %s", ", ".join(left_out))
-    return {name: analysis for name, analysis in analyses.items() if name not in left_out}
-
-
-def _possible(analyses: dict[str, Analysis], context: Context) -> dict[str, Analysis]:
-    """Leave out analyses of what the model has not got."""
-    obstacles = {name: analysis.obstacle(context) for name, analysis in analyses.items()}
-    for name, obstacle in obstacles.items():
-        if obstacle is not None:
-            log.warning("left out, because %s: %s", obstacle, name)
-    return {name: analysis for name, analysis in analyses.items() if obstacles[name] is None}
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """The two commands, as functions of a composed config.
 
-``train`` finetunes, tests and analyses; ``evaluate`` tests and analyses.
+``train`` finetunes, tests and analyses; ``evaluate`` tests and analyses, or, with ``text=``, looks at that text alone.
 
 Each is a straight line: check everything, build, run, write. Tests call them directly.
 """
@@ -31,6 +31,7 @@ from effective_attention.run.cli import nothing_left_behind
 from effective_attention.run.lock import only_run_in
 from effective_attention.run.loggers import ForgivingWandbLogger, build_loggers
 from effective_attention.run.options.record import recorded, recorded_yaml
+from effective_attention.run.own_text import prediction_lines
 from effective_attention.run.resume import given_options, with_record
 from effective_attention.run.resumed import Resumed, clear_requeued, resumed_evaluation, resumed_training
 from effective_attention.run.setup import Run, prepare
@@ -64,7 +65,10 @@ def train(cfg: DictConfig) -> Metrics:
 
 
 def evaluate(cfg: DictConfig) -> Metrics:
-    """Test a checkpoint, or the pretrained model, under each attention; return what ``metrics.json`` holds."""
+    """Test a checkpoint, or the pretrained model, under each attention; return what ``metrics.json`` holds.
+
+    With a text of the user's nothing is tested: the model reads that text, and the analyses look at it.
+    """
     with _alone_in(Path(cfg.run_dir)):
         run = prepare(cfg, checkpoint=cfg.checkpoint)
         planned = PlannedAnalyses.plan(cfg, run)
@@ -133,22 +137,28 @@ def _test_and_report(
     resumed_from: Path | None,
 ) -> Metrics:
     pl.seed_everything(cfg.seed, workers=True, verbose=False)  # whatever training drew: a resumed run draws less
-    tested = compare_attentions(
-        trainer, run.classifier, run.datamodule, cfg.attention.kinds, repeats=cfg.attention.repeats
-    )
+    device = trainer.strategy.root_device
+    measured = _tested(cfg, trainer, run) if planned.text is None else planned.predicted(device)
     precision = {"run/precision": str(trainer.precision)}
-    metrics = {**run.facts, **precision, **run.datamodule.facts(), **validation, **tested}
-    results = planned.run_all(metrics, trainer.strategy.root_device, earlier=resumed_from)
+    metrics = {**run.facts, **precision, **run.datamodule.facts(), **validation, **measured}
+    results = planned.run_all(metrics, device, earlier=resumed_from)
     scalars = named_scalars(results.tables, all_chapters())
     metrics |= scalars
     if trainer.is_global_zero:
         results.write(run.folder, metrics)
         write_json(run.folder / "metrics.json", metrics)
     rows = summarise([("", metrics)])
-    advice = _log(trainer, metrics, {**tested, **final_scalars(scalars)}, rows, results)
+    logged = {**measured, **final_scalars(scalars)}
+    numbers = {name: value for name, value in logged.items() if not isinstance(value, str)}
+    advice = _log(trainer, metrics, numbers, rows, results)
     if trainer.is_global_zero:
         _tell(run, rows, metrics, results, advice)
     return metrics
+
+
+def _tested(cfg: DictConfig, trainer: pl.Trainer, run: Run) -> Metrics:
+    options = {"repeats": cfg.attention.repeats}
+    return compare_attentions(trainer, run.classifier, run.datamodule, cfg.attention.kinds, **options)
 
 
 def _log(
@@ -160,7 +170,8 @@ def _log(
         logger.log_metrics(numbers, step=trainer.global_step)
         if isinstance(logger, ForgivingWandbLogger):
             logger.log_summary(metrics)
-            logger.log_rows("attention", rows)
+            if rows:
+                logger.log_rows("attention", rows)
             logger.log_results(results)
             advice = logger.advice()
             logger.finish()
@@ -171,9 +182,15 @@ def _log(
 
 def _tell(run: Run, rows: list[dict[str, str]], metrics: Metrics, results: AnalysisResults, advice: list[str]) -> None:
     source = run.datamodule.split(run.datamodule.eval_split).examples.source
-    print_rows(rows, title=f"{run.task.name}: {run.encoder.name} on {source}")
+    title = f"{run.task.name}: {run.encoder.name} on {source}"
+    if rows:
+        print_rows(rows, title=title)
+    else:
+        print(title, *prediction_lines(metrics), sep="\n")
     truncated = [
-        f"{int(count)} {name.split('/')[1]}" for name, count in metrics.items() if name.endswith("/truncated") and count
+        f"{int(count)} {name.split('/')[1]}"
+        for name, count in metrics.items()
+        if name.endswith("/truncated") and count and rows  # of a text of the user's that was said before
     ]
     if truncated:
         print(f"cut at {run.datamodule.max_length} tokens: {', '.join(truncated)} examples")

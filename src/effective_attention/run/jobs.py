@@ -28,7 +28,7 @@ FAILED = "failed.txt"
 def run_job(name: Literal["train", "evaluate"], cfg: DictConfig) -> float | None:
     """Run a command; return the main metric under the first attention, for Hydra's optimising sweepers.
 
-    None for a task without labels, NaN for a job of a sweep that failed.
+    None for a task without labels or with a text of the user's, NaN for a job of a sweep that failed.
     """
 
     def work() -> float | None:
@@ -36,8 +36,8 @@ def run_job(name: Literal["train", "evaluate"], cfg: DictConfig) -> float | None
         from effective_attention.run import experiment  # heavy: imported here to keep --help fast
 
         metrics = getattr(experiment, name)(cfg)
-        metric = cfg.task.main_metric
-        return None if metric is None else float(metrics[f"test/{cfg.attention.kinds[0]}/{metric}"])
+        score = metrics.get(f"test/{cfg.attention.kinds[0]}/{cfg.task.main_metric}")
+        return None if score is None else float(score)
 
     if HydraConfig.get().mode == RunMode.MULTIRUN:
         return keep_sweep_going(work, Path(HydraConfig.get().runtime.output_dir))

@@ -31,6 +31,7 @@ from effective_attention.models.places import find_checkpoint
 from effective_attention.program import as_typed
 from effective_attention.run.options.check import check_options
 from effective_attention.run.options.targets import build, check_targets
+from effective_attention.run.own_text import TEXT, OwnText, own_texts
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +79,8 @@ def prepare(cfg: DictConfig, checkpoint: str | None) -> Run:
             "train on a task that has, such as task=mrpc, "
             f"then look at it with {as_typed(f'evaluate.py task={task.name} checkpoint=<run>')}"
         )
-    source: Source = build(cfg.data.source, "data.source", has=("name", "load"))
+    texts = own_texts(cfg)
+    source: Source = build(cfg.data.source, "data.source", has=("name", "load")) if texts is None else OwnText(texts)
     if checkpoint is None:
         encoder: Encoder = build(cfg.model, "model", has=("tokenizer", "classifier", "to_dict", "name", "embedded"))
         origin = {"encoder": encoder.to_dict(), "seed": cfg.seed, "data": source.name}
@@ -165,7 +167,7 @@ def _datamodule(
         pad_id=pad_id,
         equal_lengths=_without_padding(cfg, classifier, tokenizer, pad_id),
         seed=cfg.seed,
-        split=cfg.split,
+        split=TEXT if isinstance(source, OwnText) else cfg.split,
         max_positions=longest_text(classifier.model),
         **options,
     )

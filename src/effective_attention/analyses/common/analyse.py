@@ -15,12 +15,13 @@ from effective_attention.analyses.common.run import run_analyses
 from effective_attention.analyses.common.subject import Subject
 from effective_attention.analyses.common.written import written_subject
 from effective_attention.attention.decomposition import Reading
-from effective_attention.attention.model_facts import config_of, device_of, longest_text
+from effective_attention.attention.model_facts import class_names, config_of, device_of
 from effective_attention.attention.stacks import Stack, check_stack
 from effective_attention.data.annotation.tagging import Tagger, annotate, sets_delimiters
 from effective_attention.data.batches import EncodedSplit, TextBatches
 from effective_attention.data.encoding import encode
 from effective_attention.data.examples import Examples, is_unicode
+from effective_attention.data.own_text import longest_input
 from effective_attention.data.padding import padding_agreed, padding_changes_answer
 from effective_attention.data.tasks import Task
 from effective_attention.errors import quoted
@@ -101,12 +102,6 @@ def analyse(
         _check_possible(chosen, context)
         ready = {name: analysis.setup(context) for name, analysis in chosen.items()}
         return run_analyses(subject, ready, title="analyses" if progress else None)
-
-
-def longest_input(model: nn.Module, tokenizer: Any) -> int | None:
-    """Return how many tokens the model can take; None if it does not say."""
-    positions = longest_text(model)
-    return None if positions is None else min(positions, int(tokenizer.model_max_length))
 
 
 def _longest_of(texts: Sequence[tuple[str, ...]], tokenizer: Any) -> int:
@@ -214,8 +209,7 @@ def _task(model: nn.Module, labels: Sequence[int | float] | None, *, pair: bool)
         low, high = float(min(labels)), float(max(labels))
         metric = {"pearson": {"_target_": "torchmetrics.regression.PearsonCorrCoef"}}
         return Task("texts", columns, metric, "pearson", "", label_range=(low, high if high > low else low + 1))
-    called = {} if config is None else config.id2label or {}
-    names = tuple(str(called.get(number, number)) for number in range(outputs))
+    names = class_names(model, outputs)
     accuracy = "torchmetrics.classification.MulticlassAccuracy"
     metric = {"accuracy": {"_target_": accuracy, "num_classes": outputs, "average": "micro"}}
     return Task("texts", columns, metric, "accuracy", "", labels=names)

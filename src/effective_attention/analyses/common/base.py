@@ -129,6 +129,9 @@ class Analysis:
         needs_tags: Reads parts of speech, so that texts must be tagged first.
         needs_reference: Compares with the pretrained model, so that it is left out where there is no finetuned one.
         needs_labels: Asks whether the model is right, so that it is left out where the task has no labels.
+        needs_answer: Explains what the model answers, so that it is left out where a task has no labels and the head is
+            random; which answer is right it need not know.
+        reads_text: Looks at the text that the user wrote, where there is one; others look at the split all the same.
         needs_delimiters: Is about [CLS] and [SEP], so that it is left out where the tokenizer does not set them.
         needs_embeddings: Starts from a model's embeddings or reads its hidden states, which home-made models do not
             hand out.
@@ -141,6 +144,8 @@ class Analysis:
     needs_tags: ClassVar[bool] = False
     needs_reference: ClassVar[bool] = False
     needs_labels: ClassVar[bool] = False
+    needs_answer: ClassVar[bool] = False
+    reads_text: ClassVar[bool] = False
     needs_delimiters: ClassVar[bool] = False
     needs_embeddings: ClassVar[bool] = False
     stacks: ClassVar[tuple[Stack, ...]] = ()
@@ -229,6 +234,8 @@ class TextAnalysis(Analysis):
     Args:
         example: Which example of the split, counted from 0; not read where the user wrote a text.
     """
+
+    reads_text = True
 
     def __init__(self, *, example: int = 0) -> None:
         self.example = example

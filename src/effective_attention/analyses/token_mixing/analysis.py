@@ -149,6 +149,7 @@ class TokenMixing(Study):
 
     needs_tags: ClassVar[bool] = True
     needs_embeddings: ClassVar[bool] = True
+    reads_text: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -1,0 +1,78 @@
+"""``text=`` means that text: it takes the place of the split, which is neither loaded nor tested.
+
+So a command with a text takes seconds, whatever the data are.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from omegaconf import DictConfig
+
+from effective_attention.attention.model_facts import longest_text
+from effective_attention.attention.trace import Trace
+from effective_attention.attributions.explain import outputs_of
+from effective_attention.data.examples import Examples
+from effective_attention.data.tasks import Task
+from effective_attention.errors import UserError
+
+if TYPE_CHECKING:
+    from effective_attention.run.setup import Run
+
+log = logging.getLogger(__name__)
+TEXT = "text"
+"""What tables and facts call data and split of a run on a text of the user's."""
+
+
+@dataclass(frozen=True)
+class OwnText:
+    """A source of one example, without a label: the text that the user wrote."""
+
+    texts: tuple[str, ...]
+    name: str = TEXT
+
+    def load(self, task: Task, split: str) -> Examples:
+        """Return the text, whatever the split."""
+        return Examples([self.texts], None, "text=")
+
+
+def own_texts(cfg: DictConfig) -> tuple[str, ...] | None:
+    """Return the text, or the pair, that the user wrote; None: there is none."""
+    texts = tuple(text for text in (cfg.get("text"), cfg.get("text_pair")) if text is not None)
+    return texts or None
+
+
+def check_length(texts: Sequence[str], run: Run) -> None:
+    """Refuse a text of the user's that is longer than the model can take; warn of one that ``data.max_length`` cuts."""
+    data = run.datamodule
+    length = len(data.tokenizer(*texts, verbose=False)["input_ids"])
+    positions = longest_text(run.classifier.model)
+    if positions is not None and length > positions:
+        raise UserError(f"text has {length} tokens, and the model takes {positions}; shorten it")
+    if length > data.max_length:
+        cut = length - data.max_length
+        log.warning("text has %d tokens, %d of them are cut; add data.max_length=%d to keep them", length, cut, length)
+
+
+def prediction_facts(seen: Trace, task: Task) -> dict[str, Any]:
+    """Return what the model predicts of the text, for ``metrics.json``; nothing where the task has no labels."""
+    if not task.has_labels:
+        return {}
+    logits = seen.logits[0].double()
+    if len(logits) == 1:
+        return {"text/score": float(logits[0])}
+    chances = logits.softmax(dim=0)
+    names = outputs_of(seen, task.labels or None)
+    return {"text/predicted": names[int(chances.argmax())], "text/probability": float(chances.max())}
+
+
+def prediction_lines(metrics: Mapping[str, Any]) -> list[str]:
+    """Say what the model predicts of the text, in a line; none where it predicts nothing."""
+    if "text/score" in metrics:
+        return [f"predicted: score {metrics['text/score']:.3f}"]
+    if "text/predicted" in metrics:
+        return [f"predicted: {metrics['text/predicted']}, probability {metrics['text/probability']:.3f}"]
+    return []
