@@ -54,7 +54,7 @@ class PlannedAnalyses:
     def plan(cls, cfg: DictConfig, run: Run) -> PlannedAnalyses:
         """Build everything that a wrong option or a missing model can break."""
         chosen = _answerable(_instances(cfg.analysis), has_labels=run.task.has_labels)
-        chosen = _comparable(chosen, finetuned=is_finetuned(run))
+        chosen = _comparable(chosen, run)
         chosen = _delimited(chosen, has_delimiters=sets_delimiters(run.datamodule.tokenizer))
         texts = [text for text in (cfg.get("text"), cfg.get("text_pair")) if text is not None]
         tagger = _tagger(cfg, run) if any(analysis.needs_tags for analysis in chosen.values()) else None
@@ -105,12 +105,11 @@ class PlannedAnalyses:
 
     def context(self, subject: Subject, facts: Mapping[str, Any]) -> Context:
         """Collect what the analyses may know; this runs the model on a short example."""
-        finetuned = is_finetuned(self.run)
         return subject.context(
             seed=self.run.facts["run/seed"],
             task=self.run.task,
             text=None if self.text is None else self._trace_text(subject),
-            models=OtherModels((lambda: self.pretrained) if finetuned else None, lambda: self.masked_lm),
+            models=OtherModels((lambda: self.pretrained) if self.run.has_start else None, lambda: self.masked_lm),
             facts=facts,
         )
 
@@ -179,7 +178,7 @@ class PlannedAnalyses:
 
     @property
     def _checkpoint(self) -> str:
-        return self.run.checkpoint or (str(self.run.folder) if is_finetuned(self.run) else "")
+        return self.run.checkpoint or (str(self.run.folder) if self.run.has_start else "")
 
     def _with_facts(self, table: pd.DataFrame) -> pd.DataFrame:
         """Add columns in front that say what was measured on; those the analysis has itself are kept."""
@@ -203,11 +202,6 @@ class PlannedAnalyses:
 def _at_least_float32(model: PreTrainedModel) -> PreTrainedModel:
     """Return the model, or a copy in float32 of one that a trainer keeps in half precision (``bf16-true``)."""
     return model if torch.finfo(model.dtype).bits >= 32 else copy.deepcopy(model).float()
-
-
-def is_finetuned(run: Run) -> bool:
-    """Tell whether the model was trained here, or loaded from a checkpoint."""
-    return run.checkpoint is not None or run.classifier.make_optimizer is not None
 
 
 def _instances(configs: DictConfig) -> dict[str, Analysis]:
@@ -250,11 +244,14 @@ def _answerable(analyses: dict[str, Analysis], *, has_labels: bool) -> dict[str,
     return {name: analysis for name, analysis in analyses.items() if name not in left_out}
 
 
-def _comparable(analyses: dict[str, Analysis], *, finetuned: bool) -> dict[str, Analysis]:
-    """Leave out analyses that would compare the pretrained model with itself."""
-    left_out = [name for name, analysis in analyses.items() if analysis.needs_reference and not finetuned]
-    if left_out:
+def _comparable(analyses: dict[str, Analysis], run: Run) -> dict[str, Analysis]:
+    """Leave out analyses that would compare the pretrained model with itself, or with nothing anybody knows."""
+    left_out = [name for name, analysis in analyses.items() if analysis.needs_reference and not run.has_start]
+    if left_out and run.checkpoint is None and run.facts.get("run/head") != "finetuned":
         log.warning("left out, because there is no finetuned model: %s; add checkpoint=<run>", ", ".join(left_out))
+    elif left_out:
+        why = "the model was finetuned elsewhere, and what it was before is not known"
+        log.warning("left out, because %s: %s; they need a run of train.py", why, ", ".join(left_out))
     return {name: analysis for name, analysis in analyses.items() if name not in left_out}
 
 

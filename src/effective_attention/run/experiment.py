@@ -21,7 +21,7 @@ from omegaconf import DictConfig
 from pytorch_lightning.callbacks import Callback, LearningRateMonitor
 from pytorch_lightning.utilities import rank_zero_only
 
-from effective_attention.io import write_json, write_text
+from effective_attention.io import write_json, write_table, write_text
 from effective_attention.models.checkpoints import WholeCheckpointIO
 from effective_attention.reports.chapters import all_chapters
 from effective_attention.reports.scalars import named_scalars
@@ -33,6 +33,8 @@ from effective_attention.run.cli import nothing_left_behind
 from effective_attention.run.lock import only_run_in
 from effective_attention.run.loggers import ForgivingWandbLogger, build_loggers
 from effective_attention.run.options.record import recorded, recorded_yaml
+from effective_attention.run.predictions import NAME as PREDICTIONS
+from effective_attention.run.predictions import prediction_table
 from effective_attention.run.resume import given_options, with_record
 from effective_attention.run.resumed import Resumed, clear_requeued, resumed_evaluation, resumed_training
 from effective_attention.run.setup import Run, prepare
@@ -69,7 +71,7 @@ def evaluate(cfg: DictConfig) -> Metrics:
         planned = PlannedAnalyses.plan(cfg, run)
         resumed = resumed_evaluation(cfg)
         _write_config(cfg, run.folder)
-        if cfg.checkpoint is None and run.task.has_labels:
+        if run.facts.get("run/head") == "random":
             log.warning(
                 "no checkpoint given: the encoder is pretrained, its classification head is random, "
                 "so scores mean nothing"
@@ -139,7 +141,10 @@ def _test_and_report(
         trainer, run.classifier, run.datamodule, cfg.attention.kinds, repeats=cfg.attention.repeats
     )
     precision = {"run/precision": str(trainer.precision)}
-    metrics = {**run.facts, **precision, **run.datamodule.facts(), **validation, **tested}
+    metrics = {**run.facts, **precision, **run.datamodule.facts(), **validation, **tested.metrics}
+    if trainer.is_global_zero and run.task.has_labels:
+        examples = run.datamodule.split(run.datamodule.eval_split).examples
+        write_table(run.folder / "tables" / PREDICTIONS, prediction_table(examples, run.task, tested.logits))
     results = planned.run_all(metrics, trainer.strategy.root_device, earlier=resumed_from)
     scalars = named_scalars(results.tables, all_chapters())
     metrics |= scalars
@@ -147,7 +152,7 @@ def _test_and_report(
         results.write(run.folder, metrics)
         write_json(run.folder / "metrics.json", metrics)
     rows = summarise([("", metrics)])
-    _log(trainer, metrics, {**tested, **scalars}, rows, results)
+    _log(trainer, metrics, {**tested.metrics, **scalars}, rows, results)
     if trainer.is_global_zero:
         _tell(run, rows, metrics, results)
     return metrics

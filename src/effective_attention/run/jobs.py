@@ -36,7 +36,7 @@ def run_job(name: Literal["train", "evaluate"], cfg: DictConfig) -> float | None
         from effective_attention.run import experiment  # heavy: imported here to keep --help fast
 
         metrics = getattr(experiment, name)(cfg)
-        metric = cfg.task.main_metric
+        metric = metrics.get("run/main_metric")
         return None if metric is None else float(metrics[f"test/{cfg.attention.kinds[0]}/{metric}"])
 
     if HydraConfig.get().mode == RunMode.MULTIRUN:
