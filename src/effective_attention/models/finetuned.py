@@ -66,7 +66,10 @@ def start_model(
         fresh = _with_new_head(model)
         return Start(_named(fresh, labels), "random", f"{place}: {problem}; its head is replaced by a new, random one")
     if problem is not None:
-        raise UserError(f"{place}: {problem}; choose the task it was finetuned on, or train.py, which makes a new head")
+        advice = (
+            "choose the task it was finetuned on (task=custom for data of your own), or train a new head with train.py"
+        )
+        raise UserError(f"{place}: {problem}; {advice}")
     return _in_order(model, names, labels, place)
 
 

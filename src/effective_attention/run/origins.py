@@ -97,11 +97,22 @@ def find_origin(cfg: DictConfig, checkpoint: str | None, task: Task | CustomTask
     place = f"checkpoint={checkpoint}"
     if is_classifier_place(checkpoint):
         folder = Path(checkpoint).expanduser()
-        name = str(folder) if folder.is_dir() else checkpoint
-        return Origin(PretrainedEncoder(name), place, is_trained, is_classifier=True)
+        if folder.is_dir():
+            return Origin(PretrainedEncoder(str(folder)), place, is_trained, is_classifier=True)
+        return Origin(_on_the_hub(checkpoint), place, is_trained, is_classifier=True)
     state = read_checkpoint(find_checkpoint(checkpoint, "checkpoint"), task)
     encoder = _with_consent(encoder_from_dict(state[CHECKPOINT_KEY]["encoder"]), cfg)
     return Origin(encoder, place, is_trained, state)
+
+
+def _on_the_hub(name: str) -> PretrainedEncoder:
+    """Return the model of that name on the hub; a mistyped path has come here too."""
+    encoder = PretrainedEncoder(name)
+    try:
+        encoder.is_classifier()
+    except UserError as error:
+        raise UserError(f"checkpoint={name}: no such file or folder; taken for a name on the hub: {error}") from error
+    return encoder
 
 
 def _with_consent(encoder: Encoder, cfg: DictConfig) -> Encoder:

@@ -104,8 +104,9 @@ def _with_checkpoint_options(arguments: list[str]) -> list[str]:
     if "task" in typed and not _is_task_of(path, typed["task"], options):
         options = [option for option in options if _name(option).partition(".")[0] == "model"]
     kept = [option for option in options if not _is_replaced(option, options, typed)]
-    if kept and started_as() == 0:
-        print(f"checkpoint={place}: with its own {' '.join(kept)}", file=sys.stderr)
+    is_plain = not any(argument.startswith("-") for argument in arguments)  # else what is printed may be for a machine
+    if kept and is_plain and started_as() == 0:
+        print(f"checkpoint={place}: with its own {' '.join(kept)}")
     return [*arguments[: at + 1], *kept, *arguments[at + 1 :]]
 
 

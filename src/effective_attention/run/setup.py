@@ -31,7 +31,7 @@ from effective_attention.models.encoders import Encoder
 from effective_attention.models.finetuned import start_model
 from effective_attention.run.options.check import check_options
 from effective_attention.run.options.targets import build, check_targets
-from effective_attention.run.origins import Origin, find_origin
+from effective_attention.run.origins import Head, Origin, find_origin
 from effective_attention.run.real_thing import real_command
 
 log = logging.getLogger(__name__)
@@ -96,9 +96,7 @@ def prepare(cfg: DictConfig, checkpoint: str | None) -> Run:
         _check_attention(classifier, kind)
     datamodule = _datamodule(cfg, task, source, origin.encoder, classifier)
     datamodule.split(datamodule.eval_split)
-    facts = {**_facts(task, source, origin, seed=cfg.seed, checkpoint=checkpoint), **found}
-    if task.has_labels:
-        facts |= {"run/main_metric": task.main_metric, "run/head": head}
+    facts = {**_facts(task, source, origin, head, seed=cfg.seed, checkpoint=checkpoint), **found}
     starts_here = origin.is_trained or origin.state is not None
     return Run(Path(cfg.run_dir), task, origin.encoder, datamodule, classifier, facts, checkpoint, starts_here)
 
@@ -203,7 +201,9 @@ def _without_padding(cfg: DictConfig, classifier: SequenceClassifier, tokenizer:
 _DATA_OPTIONS = ("batch_size", "max_length", "padding", "limit_train", "limit_eval", "num_workers", "token_cache")
 
 
-def _facts(task: Task, source: Source, origin: Origin, *, seed: int, checkpoint: str | None) -> dict[str, Any]:
+def _facts(
+    task: Task, source: Source, origin: Origin, head: Head, *, seed: int, checkpoint: str | None
+) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "run/task": task.name,
         "run/model": origin.encoder.name,
@@ -211,12 +211,14 @@ def _facts(task: Task, source: Source, origin: Origin, *, seed: int, checkpoint:
         "run/seed": seed,
         "run/checkpoint": checkpoint,
     }
+    if task.has_labels:
+        facts |= {"run/main_metric": task.main_metric, "run/head": head}
     is_sample = source.name == "sample"
     embedded = [name for name, is_so in (("model", origin.encoder.embedded), ("data", is_sample)) if is_so]
     facts["run/embedded"] = bool(embedded)
     if embedded:
         command = (
-            f", not the paper's setting; for the real thing: python {real_command(task, origin, checkpoint)}"
+            f", not the paper's setting; for the real thing: python {real_command(task, origin, head, checkpoint)}"
             if is_sample
             else ""
         )

@@ -75,11 +75,12 @@ def compare_attentions(
 
     Returns:
         The logits, and as metrics ``test/<attention>/<metric>``, ``timed_batches``, ``seconds`` (of the model alone,
-        without making batches), ``examples_per_second``; and against ``standard``, where that was tested: ``seconds_ratio`` (median of the
-        batches' ratios), ``seconds_ratio_low`` and ``_high`` (their quartiles), ``max_logit_difference``,
-        ``changed_predictions`` (of classes; a task without labels has neither these nor metrics). Nothing of time from
-        fewer than ``turns.FEWEST_BATCHES`` batches. ``effective`` adds ``null_space_share``: how many of all (example,
-        layer, head) have a non-trivial null space. ``padded`` adds ``output_change``.
+        without making batches), ``examples_per_second``; and against ``standard``, where that was tested:
+        ``seconds_ratio`` (median of the batches' ratios), ``seconds_ratio_low`` and ``_high`` (their quartiles),
+        ``max_logit_difference``, ``changed_predictions`` (of classes; a task without labels has neither these nor
+        metrics). Nothing of time from fewer than ``turns.FEWEST_BATCHES`` batches. ``effective`` adds
+        ``null_space_share``: how many of all (example, layer, head) have a non-trivial null space. ``padded`` adds
+        ``output_change``.
 
     Raises:
         NotFiniteError: Logits or attention are NaN or infinite; names attention and layer.
