@@ -36,6 +36,8 @@ def load(name: str, *overrides: str) -> Any:
 
 def choice(group: str, name: str) -> list[str]:
     override = f"{'+' if group == 'experiment' else ''}{group}={name}"
+    if (group, name) == ("task", "custom"):  # it has no sample
+        return [override, "data=hub", "data.name=somebody/something"]
     return [override, "data.dir=somewhere"] if (group, name) == ("data", "local") else [override]
 
 
@@ -57,7 +59,7 @@ def test_every_choice_composes_and_resolves(group: str, name: str, command: str)
     check_targets(cfg)
 
 
-@pytest.mark.parametrize("name", [name for group, name in CHOICES if group == "task"])
+@pytest.mark.parametrize("name", [name for group, name in CHOICES if group == "task" and name != "custom"])
 def test_tasks(name: str) -> None:
     task = instantiate(load("train", f"task={name}").task)
     assert task.name == name
@@ -73,8 +75,8 @@ def test_tasks(name: str) -> None:
     )
 
 
-def test_all_of_glue_but_ax_and_agreement_and_treebanks_and_text() -> None:
-    assert {name for group, name in CHOICES if group == "task"} == GLUE | {"agreement", "text", "treebank"}
+def test_all_of_glue_but_ax_and_agreement_and_treebanks_and_text_and_ones_own() -> None:
+    assert {name for group, name in CHOICES if group == "task"} == GLUE | {"agreement", "custom", "text", "treebank"}
 
 
 @pytest.mark.parametrize(

@@ -474,9 +474,7 @@ def test_hub_labels_in_another_order_are_mapped_by_name(tmp_path: Path) -> None:
 
 
 def test_hub_labels_of_another_task_are_refused(tmp_path: Path) -> None:
-    message = (
-        r"mrpc/train: its labels are no, yes, those of task mrpc not_equivalent, equivalent; check data\.source\.path"
-    )
+    message = r"mrpc/train: its labels are no, yes, those of task mrpc not_equivalent, equivalent; check data\.name"
     with pytest.raises(UserError, match=message):
         hub(tmp_path, PAIRS, ["no", "yes"]).load(mrpc, "train")
 
@@ -507,7 +505,7 @@ def test_hub_wrong_columns_split_name_or_folder(tmp_path: Path) -> None:
         ({"path": str(tmp_path / "nosuch")}, "train"),
     ):
         broken = HubSource(**({"path": source.path, "cache_dir": source.cache_dir} | options))
-        with pytest.raises(UserError, match=r"data=hub: cannot load .*nosuch.*; check data\.source\.path") as caught:
+        with pytest.raises(UserError, match=r"data=hub: cannot load .*nosuch.*; check data\.name") as caught:
             broken.load(mrpc, split)
         assert "\n" not in str(caught.value)
 

@@ -17,7 +17,7 @@ from effective_attention.data.tasks import Task
 from effective_attention.errors import UserError
 from helpers.paths import CONF
 
-NAMES = sorted(path.stem for path in (CONF / "task").glob("*.yaml"))
+NAMES = sorted(path.stem for path in (CONF / "task").glob("*.yaml") if path.stem != "custom")  # see custom/
 
 
 def load_task(name: str) -> Task:

@@ -112,13 +112,15 @@ def test_the_pretrained_start_is_the_one_the_model_had(trained: Any, compose: Co
 
 def test_without_a_checkpoint_nothing_is_compared_with_itself(compose: Compose, tmp_path: Path, caplog: Any) -> None:
     evaluate(compose("evaluate", "analysis=[finetuning_shift,delimiters]"))
-    assert [path.name for path in (tmp_path / "run" / "tables").glob("*.parquet")] == ["delimiters.parquet"]
+    found = sorted(path.stem for path in (tmp_path / "run" / "tables").glob("*.parquet"))
+    assert found == ["delimiters", "predictions"]
     said = [record.message for record in caplog.records if "left out" in record.message]
     assert said == ["left out, because there is no finetuned model: finetuning_shift; add checkpoint=<run>"]
 
 
-def test_no_analysis_leaves_no_folder(trained: Any) -> None:
-    assert not any((trained.folder / name).exists() for name in ("tables", "figures", "report.html"))
+def test_no_analysis_leaves_predictions_only(trained: Any) -> None:
+    assert not any((trained.folder / name).exists() for name in ("figures", "report.html"))
+    assert {path.stem for path in (trained.folder / "tables").iterdir()} == {"predictions"}
 
 
 def test_a_text_of_the_users(trained: Any, compose: Compose, tmp_path: Path) -> None:

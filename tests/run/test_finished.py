@@ -75,7 +75,8 @@ def test_only_what_is_missing_is_computed(first: list[str], compose: Compose, co
     assert counted.tables == ["distance"]
     assert kept.stat().st_mtime_ns == before
     assert (tmp_path / "run" / "report.html").is_file()
-    assert sorted(path.stem for path in kept.parent.glob("*.parquet")) == ["distance", "timing", "token_types"]
+    found = sorted(path.stem for path in kept.parent.glob("*.parquet"))
+    assert found == ["distance", "predictions", "timing", "token_types"]
 
 
 @pytest.mark.usefixtures("no_figures")

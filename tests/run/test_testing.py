@@ -54,7 +54,7 @@ def setting(make_task: Callable[[str], Any], tokenizer: Any, tmp_path: Path) -> 
 
 
 def compare(parts: Setting, kinds: Sequence[Any] = ("standard", "effective"), **options: Any) -> dict[str, float]:
-    return compare_attentions(*parts, kinds, **options)
+    return compare_attentions(*parts, kinds, **options).metrics
 
 
 def test_effective_attention_predicts_what_standard_attention_does(setting: Callable[..., Setting]) -> None:

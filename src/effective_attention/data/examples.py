@@ -45,7 +45,12 @@ class Examples:
 
         Files are often sorted by source, label or length, so the first ones would not do.
         """
-        places = [number * len(self) // count for number in range(count)] if count < len(self) else range(len(self))
+        return self.choose(
+            [number * len(self) // count for number in range(count)] if count < len(self) else range(len(self))
+        )
+
+    def choose(self, places: Sequence[int]) -> Examples:
+        """Return the examples in these places, in this order."""
         known: dict[str, Any] = {name: getattr(self, name) for name in ("texts", "labels", "marks", "words")}
         chosen: dict[str, Any] = {name: [of[place] for place in places] for name, of in known.items() if of is not None}
         return replace(self, **chosen)
@@ -59,7 +64,13 @@ class _BrokenRowError(Exception):
 
 
 def read_examples(
-    table: Table, task: Task, *, source: str, renamed: Mapping[str, str] | None = None, skip_broken_rows: bool = False
+    table: Table,
+    task: Task,
+    *,
+    source: str,
+    renamed: Mapping[str, str] | None = None,
+    skip_broken_rows: bool = False,
+    label_of: Callable[[Any], int | float] | None = None,
 ) -> Examples:
     """Check and convert every row of a table.
 
@@ -70,6 +81,8 @@ def read_examples(
         renamed: The hub's column name → the table's, for the columns whose names differ.
         skip_broken_rows: Leave out, and count, rows with the wrong number of columns or an empty text, instead of
             refusing the table. A wrong label is refused all the same: it means that the table is not this task's.
+        label_of: Turns a cell into its label, or raises `ValueError` that says what is allowed; None: a name of the
+            task's or its number, or a score.
 
     Raises:
         UserError: A column is missing, a row is broken, a label does not fit, or there is no example at all.
@@ -81,7 +94,7 @@ def read_examples(
     labels: list[Any] = []
     marks: list[Marks | None] = []
     skipped = 0
-    label_of = _label_reader(task)
+    label_of = _label_reader(task) if label_of is None else label_of
     for row in table.rows:
         try:
             texts.append(_texts(row, text_columns))

@@ -48,11 +48,11 @@ def passages(task: Task, split: str) -> Examples:
     return Examples([(text,) for text in texts], None, "passages of the embedded sample")
 
 
-def check_file(file: Path) -> None:
-    """Refuse what is not a file, in one line."""
+def check_file(file: Path, kind: str = "a text file in UTF-8") -> None:
+    """Refuse what is not a file, in one line that says what ``kind`` of file to give."""
     if not file.is_file():
         problem = "is not a file" if file.exists() else "no such file"
-        raise UserError(f"data.file={file}: {problem}; give a text file in UTF-8")
+        raise UserError(f"data.file={file}: {problem}; give {kind}")
 
 
 def _check_split(task: Task, split: str) -> None:

@@ -6,7 +6,7 @@ add.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib.resources import as_file, files
 from itertools import product
 from pathlib import Path
@@ -19,7 +19,7 @@ from effective_attention.errors import UserError, first_line, listed
 
 __all__ = ["Examples", "HubSource", "LocalSource", "SampleSource"]
 
-_OPTIONS = "data.source.path, data.source.name and data.source.revision"
+_OPTIONS = "data.name, data.configuration and data.revision"
 
 
 class SampleSource:
@@ -77,26 +77,33 @@ class HubSource:
         configuration = self.configuration if self.configuration is not None else task.name
         place = f"{self.path} {configuration}/{split}"
         dataset = self._download(configuration, split)
-        rows = _hub_rows(dataset, task, _label_names(dataset, task, place))
+        wanted = [column for column in task.columns if column in dataset.column_names]
+        rows = hub_rows(dataset, wanted, LABEL, _label_names(dataset, task, place))
         table = Table(place=place, rows=rows, columns=tuple(dataset.column_names), unit="row")
         return read_examples(table, task, source=f"hub {place}", skip_broken_rows=self.skip_broken_rows)
 
-    def _download(self, configuration: str, split: str) -> Any:
+    def download_all(self) -> Any:
+        """Load every split of the dataset, by name; its own default configuration, unless one was named."""
+        return self._download(self.configuration, None)
+
+    def _download(self, configuration: str | None, split: str | None) -> Any:
         from datasets import load_dataset
 
+        what = " ".join(filter(None, [self.path, configuration]))
+        part = "" if split is None else f"{split} of "
         try:
             return load_dataset(self.path, configuration, split=split, revision=self.revision, cache_dir=self.cache_dir)
         except ConnectionError as error:
+            call = ", ".join(repr(word) for word in (self.path, configuration) if word is not None)
             raise UserError(
-                f"data=hub: the hub cannot be reached and {self.path} {configuration} is not in the cache "
-                f"({first_line(error)}); "
+                f"data=hub: the hub cannot be reached and {what} is not in the cache ({first_line(error)}); "
                 "add data=local data.dir=<folder> or data=sample instead, or fetch it where there is a network with "
-                f"load_dataset({self.path!r}, {configuration!r}) and set HF_HOME to that machine's cache folder"
+                f"load_dataset({call}) and set HF_HOME to that machine's cache folder"
             ) from error
         except Exception as error:
             # The library's errors share no class: wrong name, split or revision, damaged file, full disk.
             raise UserError(
-                f"data=hub: cannot load {configuration}/{split} of {self.path} ({first_line(error)}); "
+                f"data=hub: cannot load {part}{what} ({first_line(error)}); "
                 f"check {_OPTIONS}, or add data=local data.dir=<folder>"
             ) from error
 
@@ -111,17 +118,23 @@ def _label_names(dataset: Any, task: Task, place: str) -> list[str] | None:
     return names
 
 
-def _hub_rows(dataset: Any, task: Task, names: list[str] | None) -> Iterator[Row]:
-    """Yield rows with label names, not ids: a dataset may count its labels in another order than the task."""
-    wanted = [column for column in task.columns if column in dataset.column_names]
+def hub_rows(dataset: Any, columns: Sequence[str], label_column: str, names: Sequence[str] | None) -> Iterator[Row]:
+    """Yield rows with label names, not ids: a dataset may count its labels in another order than the task.
+
+    Args:
+        dataset: Of the library.
+        columns: Those to read.
+        label_column: The one with labels.
+        names: Of the labels, in the dataset's order; None: it has none, and the cells stay as they are.
+    """
     number = 0
-    for batch in dataset.select_columns(wanted).iter(batch_size=1000):
-        for values in zip(*(batch[column] for column in wanted), strict=True):
+    for batch in dataset.select_columns(list(columns)).iter(batch_size=1000):
+        for values in zip(*(batch[column] for column in columns), strict=True):
             number += 1
-            cells = dict(zip(wanted, values, strict=True))
-            label = cells.get(LABEL)
+            cells = dict(zip(columns, values, strict=True))
+            label = cells.get(label_column)
             if names is not None and label is not None and 0 <= label < len(names):  # -1 stays: no label
-                cells[LABEL] = names[label]
+                cells[label_column] = names[label]
             yield Row(number, cells)
 
 
@@ -204,17 +217,33 @@ def find_file(folder: Path, task: Task, split: str) -> Path:
         raise UserError(
             f"data.dir={folder}: {problem}; give the one that holds {task.tsv_folder}/train.tsv or train.csv"
         )
-    stems = dict.fromkeys((split.replace("validation", "dev"), split))  # GLUE says dev, the hub says validation
-    names = [stem + suffix for stem, suffix in product(stems, READERS)]
-    for place in (folder / task.tsv_folder, folder / task.name, folder):
-        found = [place / name for name in names if (place / name).is_file()]
+    found = look_for(folder, [folder / task.tsv_folder, folder / task.name, folder], split)
+    if found is not None:
+        return found
+    names = _file_names(split)
+    raise UserError(
+        f"data.dir={folder}: no {task.tsv_folder}/{names[0]} for the {split} split of task {task.name}; "
+        f"looked for {', '.join(names)} in {task.tsv_folder}/, {task.name}/ and the folder itself"
+    )
+
+
+def look_for(folder: Path, places: Sequence[Path], split: str) -> Path | None:
+    """Return the file of a split in the first of these places that has one; None: none has.
+
+    Raises:
+        UserError: Two files could be meant; names the ``folder`` that the user gave.
+    """
+    for place in places:
+        found = [place / name for name in _file_names(split) if (place / name).is_file()]
         if len(found) > 1:
             raise UserError(
                 f"data.dir={folder}: two files for the {split} split, {found[0]} and {found[1]}; keep one of them"
             )
         if found:
             return found[0]
-    raise UserError(
-        f"data.dir={folder}: no {task.tsv_folder}/{names[0]} for the {split} split of task {task.name}; "
-        f"looked for {', '.join(names)} in {task.tsv_folder}/, {task.name}/ and the folder itself"
-    )
+    return None
+
+
+def _file_names(split: str) -> list[str]:
+    stems = dict.fromkeys((split.replace("validation", "dev"), split))  # GLUE says dev, the hub says validation
+    return [stem + suffix for stem, suffix in product(stems, READERS)]

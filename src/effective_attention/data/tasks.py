@@ -129,13 +129,18 @@ class Task:
 
     def build_metrics(self) -> MetricCollection:
         """Build fresh metrics, so that two evaluations never share a state."""
-        from torchmetrics import MetricCollection
-
-        return MetricCollection({name: _metric(config) for name, config in self.metrics.items()})
+        return metric_collection(self.metrics)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the task as lists, dicts, strings and numbers only, fit for JSON and a ``weights_only`` checkpoint."""
         return {name: _primitive(value) for name, value in asdict(self).items()}
+
+
+def metric_collection(configs: Mapping[str, Mapping[str, Any]]) -> MetricCollection:
+    """Build metrics from their configs, by name."""
+    from torchmetrics import MetricCollection
+
+    return MetricCollection({name: _metric(config) for name, config in configs.items()})
 
 
 def _metric(config: Mapping[str, Any]) -> Any:

@@ -13,6 +13,7 @@ import torch
 from lightning_fabric.plugins.io.torch_io import TorchCheckpointIO
 from torch import Tensor
 
+from effective_attention.data.custom.task import CustomTask
 from effective_attention.data.tasks import Task
 from effective_attention.errors import UserError, quoted, shorten
 from effective_attention.io import whole_file
@@ -49,12 +50,13 @@ class WholeCheckpointIO(TorchCheckpointIO):
             log.warning("%s stays: it is not a checkpoint of this run", quoted(str(path)))
 
 
-def read_checkpoint(path: Path, task: Task) -> dict[str, Any]:
+def read_checkpoint(path: Path, task: Task | CustomTask) -> dict[str, Any]:
     """Load a checkpoint without running code; refuse one that is not ours or not for this task.
 
     A stranger may have written it. Of what it says of itself, only what is checked here is ever used: the weights, the
-    architecture they fit, which tokenizer goes with them, the seed, and the task's name. Nothing in it is instantiated,
-    its task with its metrics included. A task without labels takes the model of any task.
+    architecture they fit, which tokenizer goes with them, the seed, the task's name and, for ``task=custom``, its
+    labels (``stored_labels``). Nothing in it is instantiated, its task with its metrics included. A task without labels
+    takes the model of any task.
     """
     checkpoint = _load(path)
     trained_on = _trained_on(checkpoint)
@@ -112,14 +114,14 @@ def _weights(checkpoint: Mapping[str, Any]) -> dict[str, Tensor]:
     return {name.removeprefix(_PREFIX): tensor for name, tensor in checkpoint["state_dict"].items()}
 
 
-def _check_origin(origin: Mapping[str, Any], weights: Mapping[str, Tensor], task: Task) -> None:
+def _check_origin(origin: Mapping[str, Any], weights: Mapping[str, Tensor], task: Task | CustomTask) -> None:
     """Refuse, with a `ValueError`, an origin that we did not write, or that does not describe the weights."""
     try:
         config = stored_config(origin["architecture"], weights)
         check_fit(config, weights)
     except ValueError as error:
         raise ValueError(f"its architecture: {error}") from error
-    if task.has_labels and config.num_labels != task.num_outputs:
+    if isinstance(task, Task) and task.has_labels and config.num_labels != task.num_outputs:
         raise ValueError(f"its model has {config.num_labels} outputs, task {task.name} has {task.num_outputs}")
     encoder = encoder_from_dict(origin["encoder"])
     if isinstance(encoder, RandomEncoder):
@@ -136,6 +138,25 @@ def _check_random(encoder: RandomEncoder, config: Any) -> None:
     for name, value in said.items():
         if value != getattr(config, name, None):
             raise ValueError(f"its encoder's {name} is {quoted(value)}, its architecture's is another")
+
+
+def stored_labels(checkpoint: Mapping[str, Any], place: str) -> list[str]:
+    """Return the labels that the model of a checkpoint was trained on, in the order of its outputs; none: scores.
+
+    Args:
+        checkpoint: One that `read_checkpoint` returned.
+        place: The option that names it.
+
+    Raises:
+        UserError: They are not what we write, or not as many as the model has outputs.
+    """
+    origin = checkpoint[CHECKPOINT_KEY]
+    labels = origin["task"].get("labels")
+    outputs = stored_config(origin["architecture"], _weights(checkpoint)).num_labels
+    are_names = isinstance(labels, list) and all(isinstance(name, str) and name.isprintable() for name in labels)
+    if not are_names or len(set(labels)) != len(labels) or (len(labels) or 1) != outputs:
+        raise UserError(f"{place} does not say which labels its model was trained on; train it anew")
+    return list(labels)
 
 
 def restore_classifier(checkpoint: dict[str, Any], task: Task) -> SequenceClassifier:

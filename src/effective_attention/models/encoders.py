@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -40,6 +40,22 @@ _AGREED: dict[Fetch, bool | None] = {"ask": None, "yes": True, "no": False}
 
 
 @dataclass(frozen=True)
+class AbsentWeights:
+    """The weights of a classification head that are random after loading, by name.
+
+    Attributes:
+        missing: The model's files do not have them.
+        mismatched: They have them in another shape: the head is one of another size.
+    """
+
+    missing: list[str]
+    mismatched: list[str]
+
+    def __bool__(self) -> bool:
+        return bool(self.missing or self.mismatched)
+
+
+@dataclass(frozen=True)
 class PretrainedEncoder:
     """A pretrained encoder.
 
@@ -68,17 +84,38 @@ class PretrainedEncoder:
         return tokenizer
 
     def classifier(self, num_outputs: int) -> PreTrainedModel:
-        """Load the encoder with a new, random classification head."""
-        model, loading = self._load(
-            AutoModelForSequenceClassification, num_labels=num_outputs, output_loading_info=True
-        )
-        missing = sorted(name for name in loading["missing_keys"] if name.startswith(f"{model.base_model_prefix}."))
+        """Load the encoder with a head of so many outputs: its own if it has one like that, else a random one."""
+        return self.load_classifier(num_outputs)[0]
+
+    def load_classifier(self, num_outputs: int | None) -> tuple[PreTrainedModel, AbsentWeights]:
+        """Load the encoder with a head, and say which weights of the head are random, as they are not in its files.
+
+        Args:
+            num_outputs: Of the head; None: as many as the model's config says.
+        """
+        sizes = {} if num_outputs is None else {"num_labels": num_outputs, "ignore_mismatched_sizes": True}
+        model, loading = self._load(AutoModelForSequenceClassification, output_loading_info=True, **sizes)
+        encoder = f"{model.base_model_prefix}."
+        absent = AbsentWeights(sorted(loading["missing_keys"]), sorted(key[0] for key in loading["mismatched_keys"]))
+        wrong = [name for name in absent.mismatched if name.startswith(encoder)]
+        if wrong:
+            raise UserError(_explain(self.name, ValueError(f"{wrong[0]} is of another shape than config.json says")))
+        missing = [name for name in absent.missing if name.startswith(encoder)]
         if missing:
             count = len(missing)
             log.warning(
                 "model %s lacks %d of the encoder's weights, they start random: %s ...", self.name, count, missing[0]
             )
-        return model
+        return model, replace(absent, missing=[name for name in absent.missing if name not in missing])
+
+    def output_names(self) -> list[str]:
+        """Return what the model's own config calls its outputs, in their order."""
+        names = self._load(AutoConfig).id2label
+        return [str(names[number]) for number in sorted(names)]
+
+    def is_classifier(self) -> bool:
+        """Tell whether the model's config says that it was saved as a text classifier."""
+        return any("ForSequenceClassification" in name for name in self._load(AutoConfig).architectures or ())
 
     def masked_lm(self) -> PreTrainedModel:
         """Load the encoder with its masked-language-model head, which many checkpoints do not have."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 _NAMES = ("run/task", "run/model", "run/data")
+_PREDICTIONS = "predictions"  # a row an example: no analysis, and too long for a report across runs
 OPTIONS_RECORD = "# options: "
 """Begins the first line of a run's ``config.yaml``; what follows are the options it was given, as JSON."""
 
@@ -79,7 +80,8 @@ def collect_runs(found: Mapping[Path, dict[str, Any]], *, to: Path) -> list[RunR
 
 
 def _read_tables(folder: Path) -> dict[str, DataFrame]:
-    return {path.stem: _read_table(path) for path in sorted((folder / "tables").glob("*.parquet"))}
+    paths = sorted((folder / "tables").glob("*.parquet"))
+    return {path.stem: _read_table(path) for path in paths if path.stem != _PREDICTIONS}
 
 
 def recorded_options(folder: Path) -> list[str] | None:

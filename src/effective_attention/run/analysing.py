@@ -60,7 +60,7 @@ class PlannedAnalyses:
             check_length(texts, run)
             chosen = of_the_text(chosen)
         chosen = answerable(chosen, has_labels=run.task.has_labels)
-        chosen = comparable(chosen, finetuned=is_finetuned(run))
+        chosen = comparable(chosen, run)
         chosen = delimited(chosen, has_delimiters=sets_delimiters(run.datamodule.tokenizer))
         tagger = _tagger(cfg, run) if any(analysis.needs_tags for analysis in chosen.values()) else None
         options: Any = OmegaConf.to_container(cfg.analysis, resolve=True) if cfg.analysis else {}
@@ -108,12 +108,11 @@ class PlannedAnalyses:
 
     def context(self, subject: Subject, facts: Mapping[str, Any]) -> Context:
         """Collect what the analyses may know; this runs the model on a short example."""
-        finetuned = is_finetuned(self.run)
         return subject.context(
             seed=self.run.facts["run/seed"],
             task=self.run.task,
             text=None if self.text is None else self._trace_text(subject),
-            models=OtherModels((lambda: self.pretrained) if finetuned else None, lambda: self.masked_lm),
+            models=OtherModels((lambda: self.pretrained) if self.run.has_start else None, lambda: self.masked_lm),
             facts=facts,
         )
 
@@ -186,7 +185,7 @@ class PlannedAnalyses:
 
     @property
     def _checkpoint(self) -> str:
-        return self.run.checkpoint or (str(self.run.folder) if is_finetuned(self.run) else "")
+        return self.run.checkpoint or (str(self.run.folder) if self.run.has_start else "")
 
     def _with_facts(self, table: pd.DataFrame) -> pd.DataFrame:
         """Add columns in front that say what was measured on; those the analysis has itself are kept."""
@@ -210,11 +209,6 @@ class PlannedAnalyses:
 def _at_least_float32(model: PreTrainedModel) -> PreTrainedModel:
     """Return the model, or a copy in float32 of one that a trainer keeps in half precision (``bf16-true``)."""
     return model if torch.finfo(model.dtype).bits >= 32 else copy.deepcopy(model).float()
-
-
-def is_finetuned(run: Run) -> bool:
-    """Tell whether the model was trained here, or loaded from a checkpoint."""
-    return run.checkpoint is not None or run.classifier.make_optimizer is not None
 
 
 def _tagger(cfg: DictConfig, run: Run) -> Tagger | None:

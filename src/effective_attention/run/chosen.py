@@ -12,6 +12,7 @@ from omegaconf import DictConfig
 from effective_attention.analyses.common.base import Analysis, Context
 from effective_attention.errors import UserError
 from effective_attention.run.options.targets import build
+from effective_attention.run.setup import Run
 
 log = logging.getLogger(__name__)
 
@@ -52,11 +53,14 @@ def answerable(analyses: dict[str, Analysis], *, has_labels: bool) -> dict[str, 
     return {name: analysis for name, analysis in analyses.items() if name not in left_out}
 
 
-def comparable(analyses: dict[str, Analysis], *, finetuned: bool) -> dict[str, Analysis]:
-    """Leave out analyses that would compare the pretrained model with itself."""
-    left_out = [name for name, analysis in analyses.items() if analysis.needs_reference and not finetuned]
-    if left_out:
+def comparable(analyses: dict[str, Analysis], run: Run) -> dict[str, Analysis]:
+    """Leave out analyses that would compare the pretrained model with itself, or with nothing anybody knows."""
+    left_out = [name for name, analysis in analyses.items() if analysis.needs_reference and not run.has_start]
+    if left_out and run.checkpoint is None and run.facts.get("run/head") != "finetuned":
         log.warning("left out, because there is no finetuned model: %s; add checkpoint=<run>", ", ".join(left_out))
+    elif left_out:
+        why = "the model was finetuned elsewhere, and what it was before is not known"
+        log.warning("left out, because %s: %s; they need a run of train.py", why, ", ".join(left_out))
     return {name: analysis for name, analysis in analyses.items() if name not in left_out}
 
 

@@ -19,7 +19,7 @@ from omegaconf import DictConfig
 from pytorch_lightning.callbacks import Callback, LearningRateMonitor
 from pytorch_lightning.utilities import rank_zero_only
 
-from effective_attention.io import write_json, write_text
+from effective_attention.io import write_json, write_table, write_text
 from effective_attention.models.checkpoints import WholeCheckpointIO
 from effective_attention.reports.chapters import all_chapters
 from effective_attention.reports.scalars import final_scalars, named_scalars
@@ -32,6 +32,8 @@ from effective_attention.run.lock import only_run_in
 from effective_attention.run.loggers import ForgivingWandbLogger, build_loggers
 from effective_attention.run.options.record import recorded, recorded_yaml
 from effective_attention.run.own_text import prediction_lines
+from effective_attention.run.predictions import NAME as PREDICTIONS
+from effective_attention.run.predictions import prediction_table
 from effective_attention.run.resume import given_options, with_record
 from effective_attention.run.resumed import Resumed, clear_requeued, resumed_evaluation, resumed_training
 from effective_attention.run.setup import Run, prepare
@@ -74,7 +76,7 @@ def evaluate(cfg: DictConfig) -> Metrics:
         planned = PlannedAnalyses.plan(cfg, run)
         resumed = resumed_evaluation(cfg)
         _write_config(cfg, run.folder)
-        if cfg.checkpoint is None and run.task.has_labels:
+        if run.facts.get("run/head") == "random":
             log.warning(
                 "no checkpoint given: the encoder is pretrained, its classification head is random, "
                 "so scores mean nothing"
@@ -157,8 +159,14 @@ def _test_and_report(
 
 
 def _tested(cfg: DictConfig, trainer: pl.Trainer, run: Run) -> Metrics:
+    """Test the split under each attention, and write down what the model answered."""
+    data = run.datamodule
     options = {"repeats": cfg.attention.repeats}
-    return compare_attentions(trainer, run.classifier, run.datamodule, cfg.attention.kinds, **options)
+    tested = compare_attentions(trainer, run.classifier, data, cfg.attention.kinds, **options)
+    if trainer.is_global_zero and run.task.has_labels:
+        answers = prediction_table(data.split(data.eval_split).examples, run.task, tested.logits)
+        write_table(run.folder / "tables" / PREDICTIONS, answers)
+    return tested.metrics
 
 
 def _log(

@@ -36,7 +36,7 @@ def run_job(name: Literal["train", "evaluate"], cfg: DictConfig) -> float | None
         from effective_attention.run import experiment  # heavy: imported here to keep --help fast
 
         metrics = getattr(experiment, name)(cfg)
-        score = metrics.get(f"test/{cfg.attention.kinds[0]}/{cfg.task.main_metric}")
+        score = metrics.get(f"test/{cfg.attention.kinds[0]}/{metrics.get('run/main_metric')}")
         return None if score is None else float(score)
 
     if HydraConfig.get().mode == RunMode.MULTIRUN:

@@ -15,11 +15,14 @@ from omegaconf import DictConfig
 from effective_attention.attention.model_facts import longest_text
 from effective_attention.attention.trace import Trace
 from effective_attention.attributions.explain import outputs_of
+from effective_attention.data.custom.complete import task_with_labels
+from effective_attention.data.custom.task import CustomTask
 from effective_attention.data.examples import Examples
 from effective_attention.data.tasks import Task
 from effective_attention.errors import UserError
 
 if TYPE_CHECKING:
+    from effective_attention.run.origins import Origin
     from effective_attention.run.setup import Run
 
 log = logging.getLogger(__name__)
@@ -43,6 +46,24 @@ def own_texts(cfg: DictConfig) -> tuple[str, ...] | None:
     """Return the text, or the pair, that the user wrote; None: there is none."""
     texts = tuple(text for text in (cfg.get("text"), cfg.get("text_pair")) if text is not None)
     return texts or None
+
+
+def task_of_text(asked: Task | CustomTask, origin: Origin, texts: Sequence[str]) -> Task:
+    """Return the task that the text is read for; of a classifier made elsewhere, what that one was finetuned on.
+
+    Raises:
+        UserError: The task is the user's own, and the model does not say which labels it has.
+    """
+    if isinstance(asked, Task) and not origin.is_classifier:
+        return asked
+    labels = origin.labels()
+    if labels is None:
+        raise UserError(
+            f"task={asked.name}: {origin.place} does not say which labels it has; add checkpoint=<run, folder or hub id "
+            "of a finetuned classifier>"
+        )
+    columns = ("text", "text_pair")[: len(texts)]
+    return task_with_labels(CustomTask(name=asked.name, text_columns=columns, regression=not labels), labels)
 
 
 def check_length(texts: Sequence[str], run: Run) -> None:

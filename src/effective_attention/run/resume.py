@@ -4,6 +4,8 @@ A run writes down the options it was given, in a comment at the top of its ``con
 resume it is to give them again: they are put beside ``resume=`` on the command line, before Hydra sees it. What is
 composed then is compared with the run's config, and a difference is refused.
 
+``checkpoint=<run>`` takes over less: what the run's task, model and data are, unless the command line says otherwise.
+
 Imports nothing heavy: every command goes through here before Hydra.
 """
 
@@ -16,7 +18,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from effective_attention.errors import UserError
+from effective_attention.models.places import is_classifier_place
+from effective_attention.processes import started_as
 from effective_attention.reports.runs import OPTIONS_RECORD, recorded_options
 from effective_attention.run.options.texts import quote, unquoted
 from effective_attention.run.options.words import typed
@@ -24,11 +30,15 @@ from effective_attention.run.options.words import typed
 _FREE = re.compile(
     r"(run_dir|resume|recipe|logger|tagger|analysis|attention|reading|drift|save)(\..*)?"
     r"|text|text_pair|candidates|referents"
-    r"|data\.(num_workers|token_cache|(source\.)?(dir|file))"  # of another folder the content is compared
+    r"|data\.(num_workers|token_cache|name|configuration|revision|(source\.)?(dir|file))"  # the content is compared
     r"|model\.fetch"
     r"|trainer\.(max_epochs|enable_progress_bar|enable_model_summary|log_every_n_steps|profiler)"  # epochs: see below
 )
 """Options that change nothing of what is learnt."""
+_OF_A_CHECKPOINT = re.compile(
+    r"\+*(task|model|data|experiment)(\.(?!(limit_train|limit_eval|num_workers|token_cache)=)[^=]*)?="
+)
+"""Options of a run that ``checkpoint=`` takes over: what it was about, not how much of it, or with what machine."""
 _COULD_RUN_CODE = re.compile(
     r"^[-~]|^\+*hydra|_target_"
     r"|(?<!\\)\$\{"  # an interpolation, not a text with that in it
@@ -64,11 +74,11 @@ def with_run_options(arguments: list[str]) -> list[str]:
     at = next((number for number, argument in enumerate(arguments) if _name(argument) == "resume"), None)
     place = "" if at is None else unquoted(arguments[at].partition("=")[2])
     if at is None or place in ("null", ""):
-        return arguments
+        return _with_checkpoint_options(arguments)
     if {"-m", "--multirun"} & set(arguments):
         raise UserError("resume goes on with one run, so it cannot be swept over with -m; resume the runs one by one")
     path = Path(place).expanduser()
-    options = _options_of(path)
+    options = _checked(_options_of(path), "resume")
     typed = {_name(argument): argument for argument in arguments}
     kept = [option for option in options if not _is_replaced(option, options, typed)]
     folder = run_folder(path)
@@ -76,6 +86,44 @@ def with_run_options(arguments: list[str]) -> list[str]:
         plain = re.fullmatch(r"[\w./-]*", str(folder))
         kept.append(f"hydra.run.dir={folder if plain else quote(str(folder))}")
     return [*arguments[: at + 1], *kept, *arguments[at + 1 :]]
+
+
+def _with_checkpoint_options(arguments: list[str]) -> list[str]:
+    """Put what the run of ``checkpoint=`` says of task, model and data behind that argument, and say so.
+
+    A sweep over checkpoints gets nothing, as its runs may differ. Where the command line names another task, the data
+    is not taken over either: it is that of the run's task.
+    """
+    at = next((number for number, argument in enumerate(arguments) if _name(argument) == "checkpoint"), None)
+    place = "" if at is None else unquoted(arguments[at].partition("=")[2])
+    if at is None or place in ("null", "") or "${" in place or {"-m", "--multirun"} & set(arguments):
+        return arguments
+    path = Path(place).expanduser()
+    if is_classifier_place(place):  # made elsewhere: it answers the user's own question unless a task is named
+        named = any(_name(argument) == "task" for argument in arguments)
+        return arguments if named else [*arguments[: at + 1], "task=custom", *arguments[at + 1 :]]
+    own = [option for option in _options_of(path, task_at_least=True) if _OF_A_CHECKPOINT.match(option)]
+    options = _checked(own, "checkpoint")
+    typed = {_name(argument): argument for argument in arguments}
+    if "task" in typed and not _is_task_of(path, typed["task"], options):
+        options = [option for option in options if _name(option).partition(".")[0] == "model"]
+    kept = [option for option in options if not _is_replaced(option, options, typed)]
+    is_plain = not any(argument.startswith("-") for argument in arguments)  # else what is printed may be for a machine
+    if kept and is_plain and started_as() == 0:
+        print(f"checkpoint={place}: with its own {' '.join(kept)}")
+    return [*arguments[: at + 1], *kept, *arguments[at + 1 :]]
+
+
+def _is_task_of(place: Path, chosen: str, options: list[str]) -> bool:
+    """Tell whether ``task=<choice>`` is what the run was made with, be it by default."""
+    folder = run_folder(place)
+    if chosen in options or folder is None:
+        return chosen in options
+    try:
+        name = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))["task"]["name"]
+    except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError):
+        return False
+    return chosen == f"task={name}"
 
 
 def run_folder(place: Path) -> Path | None:
@@ -88,31 +136,48 @@ def run_folder(place: Path) -> Path | None:
     return None
 
 
-def _options_of(place: Path) -> list[str]:
-    """Read which options a run was given; whatever is wrong with the place is said when it is read for good."""
+def _options_of(place: Path, *, task_at_least: bool = False) -> list[str]:
+    """Read which options a run was given; whatever is wrong with the place is said when it is read for good.
+
+    Args:
+        place: Of the run, or of a checkpoint.
+        task_at_least: Whether a checkpoint that holds no options still says which task it is for.
+    """
     folder = run_folder(place)
     try:
         if folder is not None:
-            return _checked(recorded_options(folder))
+            return _texts(recorded_options(folder))
         if place.is_file():
             import torch  # a checkpoint on its own: seconds
 
             checkpoint = torch.load(place, map_location="cpu", weights_only=True)
-            return _checked(checkpoint["callbacks"]["LastCheckpoint"]["options"])
+            kept = checkpoint.get("callbacks", {}).get("LastCheckpoint", {}).get("options")
+            return _task_in(checkpoint) if kept is None and task_at_least else _texts(kept)
     except Exception:  # random bytes make the unpickler raise nearly anything
         return []
     return []
 
 
-def _checked(options: Any) -> list[str]:
+def _task_in(checkpoint: Any) -> list[str]:
+    name = checkpoint["effective_attention"]["task"]["name"]
+    return [f"task={name}"] if re.fullmatch(r"\w{1,60}", name) else []
+
+
+def _texts(options: Any) -> list[str]:
+    return [option for option in options if isinstance(option, str)] if isinstance(options, list) else []
+
+
+def _checked(texts: list[str], option_name: str) -> list[str]:
     """Leave out what could name code or read the environment: the run may be a stranger's.
 
     Who did use such an option is told, by its name, that it differs, and gives it again.
     """
-    texts = [option for option in options if isinstance(option, str)] if isinstance(options, list) else []
     unsafe = [option for option in texts if _COULD_RUN_CODE.search(option)]
     for option in unsafe:
-        print(f"warning: resume: {option!r} is not taken over, as it could name code; give it again", file=sys.stderr)
+        print(
+            f"warning: {option_name}: {option!r} is not taken over, as it could name code; give it again",
+            file=sys.stderr,
+        )
     fetches = [option for option in texts if _name(option) == "model.fetch"]  # no run may say yes for its next user
     return [option for option in texts if "=" in option and option not in [*unsafe, *fetches]]
 

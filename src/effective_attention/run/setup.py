@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +18,23 @@ from transformers import PreTrainedModel
 from effective_attention.attention.model_facts import longest_text
 from effective_attention.attention.swap import check_swappable
 from effective_attention.attention.variants import VARIANTS
+from effective_attention.data.custom.complete import ModelLabels, complete
+from effective_attention.data.custom.task import CustomTask
 from effective_attention.data.datamodule import Source, TextDataModule
+from effective_attention.data.label_names import say_nothing
 from effective_attention.data.padding import agree_on_padding, padding_changes_answer
 from effective_attention.data.tasks import Task
 from effective_attention.errors import UserError, first_line
 from effective_attention.finite import check_weights
-from effective_attention.models.checkpoints import read_checkpoint, restore_classifier
-from effective_attention.models.classifier import CHECKPOINT_KEY, SequenceClassifier
-from effective_attention.models.encoders import Encoder, PretrainedEncoder, encoder_from_dict
-from effective_attention.models.packaged import PACKAGED
-from effective_attention.models.places import find_checkpoint
+from effective_attention.models.classifier import SequenceClassifier
+from effective_attention.models.encoders import Encoder
+from effective_attention.models.finetuned import start_model
 from effective_attention.program import as_typed
 from effective_attention.run.options.check import check_options
 from effective_attention.run.options.targets import build, check_targets
-from effective_attention.run.own_text import TEXT, OwnText, own_texts
+from effective_attention.run.origins import Head, Origin, find_origin
+from effective_attention.run.own_text import TEXT, OwnText, own_texts, task_of_text
+from effective_attention.run.real_thing import real_command
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +51,7 @@ class Run:
         classifier: The model to train or test.
         facts: What a reader of the results should know of the run; part of ``metrics.json``.
         checkpoint: Where the weights come from; None: they are the pretrained ones, at first.
+        has_start: Whether this run, or that of the checkpoint, finetuned the model, so that its start is known.
     """
 
     folder: Path
@@ -57,12 +61,17 @@ class Run:
     classifier: SequenceClassifier
     facts: dict[str, Any]
     checkpoint: str | None
+    has_start: bool = False
 
     def pretrained_start(self) -> PreTrainedModel:
         """Return the model as it was before finetuning; its random parts are drawn from the seed alone."""
+        config = self.classifier.model.config
+        names = [str(config.id2label[number]) for number in sorted(config.id2label)]
+        labels = [] if len(names) == 1 or say_nothing(names) else names
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.classifier.origin["seed"])
-            model = self.encoder.classifier(self.classifier.model.config.num_labels)
+            start = start_model(self.encoder, labels, len(names), place=f"model {self.encoder.name}", new_head=True)
+        model = start.model
         agree_on_padding(model, self.datamodule.tokenizer)
         return model
 
@@ -72,38 +81,43 @@ def prepare(cfg: DictConfig, checkpoint: str | None) -> Run:
     _quiet_libraries()
     check_everything(cfg)
     pl.seed_everything(cfg.seed, workers=True, verbose=False)
-    task = _task(cfg)
-    if not task.has_labels and "optimizer" in cfg:
+    asked = _task(cfg)
+    if not asked.has_labels and "optimizer" in cfg:
         raise UserError(
-            f"task={task.name} has no labels, so there is nothing to learn; "
+            f"task={asked.name} has no labels, so there is nothing to learn; "
             "train on a task that has, such as task=mrpc, "
-            f"then look at it with {as_typed(f'evaluate.py task={task.name} checkpoint=<run>')}"
+            f"then look at it with {as_typed(f'evaluate.py task={asked.name} checkpoint=<run>')}"
         )
     texts = own_texts(cfg)
-    source: Source = build(cfg.data.source, "data.source", has=("name", "load")) if texts is None else OwnText(texts)
-    if checkpoint is None:
-        encoder: Encoder = build(cfg.model, "model", has=("tokenizer", "classifier", "to_dict", "name", "embedded"))
-        origin = {"encoder": encoder.to_dict(), "seed": cfg.seed, "data": source.name}
-        model = encoder.classifier(task.num_outputs)  # first to draw from the seed: pretrained_start relies on it
-        classifier = SequenceClassifier(model, task, _optimizer(cfg), warmup=cfg.get("warmup", 0.0), origin=origin)
+    origin = find_origin(cfg, checkpoint, asked)
+    if texts is None:
+        chosen: Source = build(cfg.data.source, "data.source", has=("name", "load"))
+        task, source, found = _completed(asked, chosen, origin, split=cfg.split)
     else:
-        state = read_checkpoint(find_checkpoint(checkpoint, "checkpoint"), task)
-        classifier = restore_classifier(state, task)
-        encoder = _with_consent(encoder_from_dict(state[CHECKPOINT_KEY]["encoder"]), cfg)
-    origin_of_weights = f"model {encoder.name}" if checkpoint is None else f"checkpoint={checkpoint}"
-    check_weights(classifier.model.state_dict(), origin_of_weights)
+        task, source, found = task_of_text(asked, origin, texts), OwnText(texts), {}
+    # the first to draw from the seed: pretrained_start relies on it
+    classifier, head = origin.classifier(task, cfg, _optimizer(cfg), source.name)
+    check_weights(classifier.model.state_dict(), origin.place)
     for kind in cfg.attention.kinds:
         _check_attention(classifier, kind)
-    datamodule = _datamodule(cfg, task, source, encoder, classifier)
+    datamodule = _datamodule(cfg, task, source, origin.encoder, classifier)
     datamodule.split(datamodule.eval_split)
-    facts = _facts(task, source, encoder, seed=cfg.seed, checkpoint=checkpoint)
-    return Run(Path(cfg.run_dir), task, encoder, datamodule, classifier, facts, checkpoint)
+    facts = {**_facts(task, source, origin, head, seed=cfg.seed, checkpoint=checkpoint), **found}
+    starts_here = origin.is_trained or origin.state is not None
+    return Run(Path(cfg.run_dir), task, origin.encoder, datamodule, classifier, facts, checkpoint, starts_here)
 
 
-def _with_consent(encoder: Encoder, cfg: DictConfig) -> Encoder:
-    """Take over whether a checkpoint's model may be fetched, if the user has named that very model."""
-    named = isinstance(encoder, PretrainedEncoder) and encoder.name == cfg.model.get("name")
-    return replace(encoder, fetch=cfg.model.get("fetch", "ask")) if named else encoder
+def _completed(
+    task: Task | CustomTask, source: Source, origin: Origin, *, split: str | None
+) -> tuple[Task, Source, dict[str, Any]]:
+    """Find the labels and splits of a task of the user's own, say what was found, and return facts of it."""
+    if not isinstance(task, CustomTask):
+        return task, source, {}
+    ours = origin.is_trained or origin.state is not None
+    completed = complete(task, source, ModelLabels(origin.place, origin.labels(), is_ours=ours), split=split)
+    for note in completed.notes:
+        log.info(note)
+    return completed.task, completed.source, completed.facts
 
 
 def check_everything(cfg: DictConfig) -> None:
@@ -122,8 +136,8 @@ def check_everything(cfg: DictConfig) -> None:
         raise UserError(f"task.metrics: {first_line(error)}") from error
 
 
-def _task(cfg: DictConfig) -> Task:
-    return build(cfg.task, "task", has=("build_metrics", "loader"))
+def _task(cfg: DictConfig) -> Task | CustomTask:
+    return build(cfg.task, "task", has=("build_metrics", "has_labels"))
 
 
 def _try_optimizer(cfg: DictConfig) -> None:
@@ -193,34 +207,29 @@ def _without_padding(cfg: DictConfig, classifier: SequenceClassifier, tokenizer:
 _DATA_OPTIONS = ("batch_size", "max_length", "padding", "limit_train", "limit_eval", "num_workers", "token_cache")
 
 
-def _facts(task: Task, source: Source, encoder: Encoder, *, seed: int, checkpoint: str | None) -> dict[str, Any]:
+def _facts(
+    task: Task, source: Source, origin: Origin, head: Head, *, seed: int, checkpoint: str | None
+) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "run/task": task.name,
-        "run/model": encoder.name,
+        "run/model": origin.encoder.name,
         "run/data": source.name,
         "run/seed": seed,
         "run/checkpoint": checkpoint,
     }
-    embedded = [name for name, is_so in (("model", encoder.embedded), ("data", source.name == "sample")) if is_so]
+    if task.has_labels:
+        facts |= {"run/main_metric": task.main_metric, "run/head": head}
+    is_sample = source.name == "sample"
+    embedded = [name for name, is_so in (("model", origin.encoder.embedded), ("data", is_sample)) if is_so]
     facts["run/embedded"] = bool(embedded)
     if embedded:
-        facts["run/note"] = (
-            f"embedded {' and '.join(embedded)}: a small demonstration, not the paper's setting; "
-            f"for the real thing: {as_typed(_real_command(task, encoder, checkpoint))}"
+        command = (
+            f", not the paper's setting; for the real thing: {as_typed(real_command(task, origin, head, checkpoint))}"
+            if is_sample
+            else ""
         )
+        facts["run/note"] = f"embedded {' and '.join(embedded)}: a small demonstration{command}"
     return facts
-
-
-def _real_command(task: Task, encoder: Encoder, checkpoint: str | None) -> str:
-    """Say how to get results that count; the model is the one that the user chose, if that is a real one."""
-    data = f"task={task.name} {task.local_options}" if task.loaders else f"+experiment=paper task={task.name}"
-    if not isinstance(encoder, PretrainedEncoder) or encoder.embedded:
-        return f"train.py {data}" if task.has_labels else f"evaluate.py model=bert_base {data}"
-    model = f"model={encoder.name}" if encoder.name in PACKAGED else f"model.name={encoder.name}"
-    if task.has_labels:
-        return f"train.py {model} {data}"
-    chosen = model if checkpoint is None else f"checkpoint={checkpoint}"
-    return f"evaluate.py {chosen} {data}"
 
 
 def _quiet_libraries() -> None:

@@ -26,6 +26,19 @@ log = logging.getLogger(__name__)
 Metrics = dict[str, float]
 
 
+@dataclass(frozen=True)
+class Tested:
+    """What testing found.
+
+    Attributes:
+        metrics: By name; see ``compare_attentions``.
+        logits: Under the first attention, by the examples' places in the split.
+    """
+
+    metrics: Metrics
+    logits: dict[int, Tensor]
+
+
 @dataclass
 class Outcome:
     """What one attention did.
@@ -50,7 +63,7 @@ def compare_attentions(
     kinds: Sequence[str],
     *,
     repeats: int = 1,
-) -> Metrics:
+) -> Tested:
     """Test under each attention in one pass: every batch under all of them, in turns.
 
     Args:
@@ -61,12 +74,13 @@ def compare_attentions(
         repeats: How many times each batch is timed under each attention.
 
     Returns:
-        ``test/<attention>/<metric>``, ``timed_batches``, ``seconds`` (of the model alone, without making batches),
-        ``examples_per_second``; and against ``standard``, where that was tested: ``seconds_ratio`` (median of the
-        batches' ratios), ``seconds_ratio_low`` and ``_high`` (their quartiles), ``max_logit_difference``,
-        ``changed_predictions`` (of classes; a task without labels has neither these nor metrics). Nothing of time from
-        fewer than ``turns.FEWEST_BATCHES`` batches. ``effective`` adds ``null_space_share``: how many of all (example,
-        layer, head) have a non-trivial null space. ``padded`` adds ``output_change``.
+        The logits, and as metrics ``test/<attention>/<metric>``, ``timed_batches``, ``seconds`` (of the model alone,
+        without making batches), ``examples_per_second``; and against ``standard``, where that was tested:
+        ``seconds_ratio`` (median of the batches' ratios), ``seconds_ratio_low`` and ``_high`` (their quartiles),
+        ``max_logit_difference``, ``changed_predictions`` (of classes; a task without labels has neither these nor
+        metrics). Nothing of time from fewer than ``turns.FEWEST_BATCHES`` batches. ``effective`` adds
+        ``null_space_share``: how many of all (example, layer, head) have a non-trivial null space. ``padded`` adds
+        ``output_change``.
 
     Raises:
         NotFiniteError: Logits or attention are NaN or infinite; names attention and layer.
@@ -84,7 +98,7 @@ def compare_attentions(
         metrics |= _absolute(kind, result)
         if kind != "standard" and "standard" in tested:
             metrics |= _relative(kind, result, tested["standard"], has_classes=bool(classifier.task.labels))
-    return metrics
+    return Tested(metrics, next(iter(tested.values())).logits)
 
 
 class AttentionComparison(LightningModule):

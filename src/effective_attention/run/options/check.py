@@ -12,10 +12,13 @@ from pydantic.fields import FieldInfo
 
 from effective_attention.data.plain_text import check_file
 from effective_attention.errors import UserError
-from effective_attention.models.places import find_checkpoint, find_results
+from effective_attention.models.places import find_checkpoint, find_results, is_classifier_place
 from effective_attention.run.options.record import recorded
 from effective_attention.run.options.schema import schema_of
 from effective_attention.run.options.words import allowed, did_you_mean, near, shown
+
+CUSTOM = "effective_attention.data.custom.task.CustomTask"
+GLUE = "nyu-mll/glue"
 
 
 def check_options(cfg: DictConfig) -> None:
@@ -48,12 +51,17 @@ def _is_taken_over(cfg: DictConfig, place: Sequence[str | int]) -> bool:
 
 def _check_places(options: Mapping[str, Any]) -> None:
     """Look whether the files and folders exist that the run begins with."""
-    if options.get("checkpoint") is not None:
-        find_checkpoint(options["checkpoint"], "checkpoint")
+    place = options.get("checkpoint")
+    if place is not None and not is_classifier_place(place):
+        find_checkpoint(place, "checkpoint")
     if options["resume"] is not None:
         find = find_checkpoint if "optimizer" in options else find_results
         find(options["resume"], "resume")
-    if "dir" in options["data"]:
+    if options.get("text") is not None:
+        return  # the text takes the data's place
+    if options["task"]["_target_"] == CUSTOM:
+        _check_custom(options["task"]["name"], options["data"])
+    elif "dir" in options["data"]:
         _check_local(options["task"], options["data"])
 
 
@@ -67,10 +75,35 @@ def _check_local(task: Mapping[str, Any], data: Mapping[str, Any]) -> None:
     place = Path(str(data[wanted])).expanduser()
     if wanted == "file":
         check_file(place)
-    elif not place.is_dir():
+    else:
+        _check_folder(data["dir"], f"{task.get('tsv_folder', 'MRPC')}/train.tsv or train.csv")
+
+
+def _check_folder(folder: str | int, example: str) -> None:
+    place = Path(str(folder)).expanduser()
+    if not place.is_dir():
         problem = "is not a folder" if place.exists() else "no such folder"
-        example = f"{task.get('tsv_folder', 'MRPC')}/train.tsv or train.csv"
-        raise UserError(f"data.dir={data['dir']}: {problem}; give the one that holds {example}")
+        raise UserError(f"data.dir={folder}: {problem}; give the one that holds {example}")
+
+
+def _check_custom(task: str, data: Mapping[str, Any]) -> None:
+    """Look for the data of a task of the user's own: a folder, a file or a dataset on the hub."""
+    places = [name for name in ("dir", "file") if data.get(name) is not None]
+    if len(places) > 1:
+        raise UserError(f"data.dir and data.file are both given for task={task}; leave one of them out")
+    if "dir" in data and not places:
+        raise UserError(f"task={task} has no data; add data.dir=<folder with train.csv>, or data.file=<file>")
+    if places and places[0] == "file":
+        check_file(Path(str(data["file"])).expanduser(), "CSV, TSV, JSONL or Parquet")
+    elif places:
+        _check_folder(data["dir"], "train.csv")
+    elif "name" not in data:
+        raise UserError(
+            f"task={task} has no data; add data=local data.dir=<folder with train.csv>, data=local data.file=<file>, "
+            "or data=hub data.name=<dataset>"
+        )
+    elif data["name"] == GLUE and data["configuration"] is None and data["source"].get("name") is None:
+        raise UserError(f"task={task} data=hub names no dataset; add data.name=<dataset>")
 
 
 class Found(NamedTuple):

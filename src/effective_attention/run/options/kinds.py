@@ -52,6 +52,7 @@ def _folder_name(value: Any) -> Any:
 Count = Annotated[int, Field(ge=1, le=MOST)]
 CountOrNone = Annotated[int, Field(ge=0, le=MOST)]
 Share = Annotated[float, Field(ge=0, le=1)]
+PartOfIt = Annotated[float, Field(gt=0, le=1)]
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
 Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]
@@ -63,6 +64,6 @@ File = Annotated[str | int, Words("a file")]
 Reserved = Annotated[None, Words("left out: the command sets it itself")]
 
 __all__ = [
-    "Built", "Count", "CountOrNone", "File", "Folder", "NotNegative", "Options", "Place", "Positive", "Reserved",
-    "Seed", "Share", "Text", "Word",
+    "Built", "Count", "CountOrNone", "File", "Folder", "NotNegative", "Options", "PartOfIt", "Place", "Positive",
+    "Reserved", "Seed", "Share", "Text", "Word",
 ]  # fmt: skip

@@ -19,6 +19,7 @@ from effective_attention.run.options.kinds import (
     Folder,
     NotNegative,
     Options,
+    PartOfIt,
     Place,
     Positive,
     Reserved,
@@ -45,6 +46,10 @@ class Task(Built):
     main_metric: str | None
     metrics: dict[str, Built]
     loaders: dict[str, Built] = Field(default_factory=dict)
+    label_column: Text = Field(default="label", json_schema_extra={"only_with": "task=custom"})
+    regression: bool = Field(default=False, json_schema_extra={"only_with": "task=custom"})
+    validation_share: PartOfIt = Field(default=0.2, json_schema_extra={"only_with": "task=custom"})
+    split_seed: Seed = Field(default=0, json_schema_extra={"only_with": "task=custom"})
 
 
 class Model(Built):
@@ -62,6 +67,9 @@ class Data(Options):
     num_workers: CountOrNone
     token_cache: Place | None
     source: Built
+    name: Text | None = Field(default=None, json_schema_extra={"only_with": "data=hub"})
+    configuration: Text | None = Field(default=None, json_schema_extra={"only_with": "data=hub"})
+    revision: Text | None = Field(default=None, json_schema_extra={"only_with": "data=hub"})
     dir: Folder | None = Field(default=None, json_schema_extra={"only_with": "data=local"})
     file: File | None = Field(default=None, json_schema_extra={"only_with": "data=local"})
     unit: Literal["line", "paragraph"] = Field(default="line", json_schema_extra={"only_with": "data=local"})
