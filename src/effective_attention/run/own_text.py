@@ -59,8 +59,8 @@ def task_of_text(asked: Task | CustomTask, origin: Origin, texts: Sequence[str])
     labels = origin.labels()
     if labels is None:
         raise UserError(
-            f"task={asked.name}: {origin.place} does not say which labels it has; add checkpoint=<run, folder or hub id "
-            "of a finetuned classifier>"
+            f"task={asked.name}: {origin.place} does not say which labels it has; "
+            "add checkpoint=<run, folder or hub id of a finetuned classifier>"
         )
     columns = ("text", "text_pair")[: len(texts)]
     return task_with_labels(CustomTask(name=asked.name, text_columns=columns, regression=not labels), labels)
