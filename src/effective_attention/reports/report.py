@@ -64,8 +64,9 @@ def write_report(
         raise UserError(f"{path}: no finished run to report on; a run is a folder with metrics.json")
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+    from effective_attention.reports.overview import overview
     from effective_attention.reports.policy import content_policy
-    from effective_attention.reports.sections import overview, sections
+    from effective_attention.reports.sections import sections
 
     loader = FileSystemLoader(_TEMPLATES)
     environment = Environment(

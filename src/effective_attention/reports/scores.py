@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from effective_attention.reports.grid import NONE, Grid, number, span
+from effective_attention.reports.paths import without_folders
 from effective_attention.reports.reductions import task_title
 from effective_attention.reports.sweep import NOT_SCORES
 
@@ -34,7 +35,7 @@ def run_fact(facts: Mapping[str, Any], name: str) -> str:
     value = facts.get(f"run/{name}")
     if value is None and name == "checkpoint":
         return "trained in this run" if "val/loss" in facts else "none: pretrained"
-    return "" if value is None else str(value)
+    return "" if value is None else without_folders(str(value))
 
 
 def _score_cells(facts: Mapping[str, Any], prefix: str) -> list[str]:
@@ -50,3 +51,21 @@ def _score_cells(facts: Mapping[str, Any], prefix: str) -> list[str]:
         number(mine.get("seconds_ratio"), 2),
         span(mine.get("seconds_ratio_low"), mine.get("seconds_ratio_high"), 2),
     ]
+
+
+def scores_found(runs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Say whether effective attention changed an answer, and what padding inside the null space changes."""
+    exact = [_changed(facts, "effective") for facts in runs if "test/effective/max_logit_difference" in facts]
+    padded = [_changed(facts, "padded") for facts in runs if facts.get("test/padded/changed_predictions")]
+    said = [f"Effective attention instead of standard: {'; '.join(exact)}."] if exact else []
+    return said + ([f"As published, with padding inside the null space: {'; '.join(padded)}."] if padded else [])
+
+
+def _changed(facts: Mapping[str, Any], kind: str) -> str:
+    """Say of one run how many predictions changed (where there are classes), and the logits by how much at most."""
+    changed = facts.get(f"test/{kind}/changed_predictions")
+    answers = {None: "", 0: "no prediction changed, ", 1: "1 prediction changed, "}.get(
+        changed, f"{changed} predictions changed, "
+    )
+    logits = number(facts.get(f"test/{kind}/max_logit_difference"))
+    return f"{task_title(str(facts.get('run/task', '')))}: {answers}logits by at most {logits}"

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pandas import DataFrame, Series
 
 from effective_attention.reports.chapters.dependency_alignment.reductions import Best, aligned, best_heads, fixed_rules
+from effective_attention.reports.findings import head_name
 from effective_attention.reports.grid import NONE, Grid, number
 from effective_attention.reports.layer_tables import layer_means_grid
 from effective_attention.reports.reductions import attentions, correlation, one_line, panels
@@ -43,7 +44,7 @@ def _head(best: Best | None) -> list[str]:
         return [NONE] * 5
     rule = max(best.rules, key=lambda name: best.rules[name], default=None)
     fixed = NONE if rule is None else f"{number(best.rules[rule])} ({rule})"
-    return [f"{best.layer}.{best.head}", _ARROWS[best.direction], number(best.value), fixed, number(best.gain)]
+    return [head_name(best.layer, best.head), _ARROWS[best.direction], number(best.value), fixed, number(best.gain)]
 
 
 def alignment_and_distance(tables: Mapping[str, DataFrame]) -> Grid:
