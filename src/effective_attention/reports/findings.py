@@ -70,7 +70,12 @@ def under_effective(
 
 
 def extreme_layers(
-    table: DataFrame, what: str, *, digits: int = 3, largest: bool = True, means: Callable[[DataFrame], Series] = by_layer
+    table: DataFrame,
+    what: str,
+    *,
+    digits: int = 3,
+    largest: bool = True,
+    means: Callable[[DataFrame], Series] = by_layer,
 ) -> list[str]:
     """Say for each panel and attention which layer has the largest (or smallest) mean, and where that layer stands.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 NONE = "\N{EN DASH}"
@@ -12,7 +12,7 @@ NONE = "\N{EN DASH}"
 class Grid:
     """A table ready for the page.
 
-    ``groups`` are headings over several columns, ``paper`` the columns that are not ours, ``prose`` those with sentences.
+    ``groups`` are headings over several columns, ``paper`` the columns that are not ours, ``prose`` those of text.
     """
 
     caption: str
@@ -32,6 +32,17 @@ class Grid:
         """
         above = [title for title, columns in self.groups or [("", len(self.columns))] for _ in range(columns)]
         return [f"{over}, {name}" if over else name for over, name in zip(above, self.columns, strict=True)]
+
+
+def without_empty_columns(grid: Grid) -> Grid:
+    """Leave out the columns of numbers that hold nothing in any row, where no headings stand over several columns."""
+    kept = [
+        place
+        for place in range(len(grid.columns))
+        if place < grid.labels or any(row[place] != NONE for row in grid.rows)
+    ]
+    rows = [[row[place] for place in kept] for row in grid.rows]
+    return replace(grid, columns=[grid.columns[place] for place in kept], rows=rows)
 
 
 def number(value: Any, digits: int = 3) -> str:

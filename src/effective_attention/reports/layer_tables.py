@@ -41,7 +41,14 @@ def layer_means_grid(
             cells = [means.get(layer) for layer in layers] + [fixed.get(name) for name in names]
             front = [one_line(panel.title), kind, *(number(cell, digits) for cell in cells)]
             rows.append([*front, _extreme(means, largest=largest), _depth(mine)])
-    columns = ["task", "attention", *(f"layer {layer}" for layer in layers), *names, f"{last} (depth)", "correlation with depth"]
+    columns = [
+        "task",
+        "attention",
+        *(f"layer {layer}" for layer in layers),
+        *names,
+        f"{last} (depth)",
+        "correlation with depth",
+    ]
     said = (
         f"{caption}, by layer. Depth is 0 in the first and 1 in the last layer; its correlation is Spearman's over "
         "heads."

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from effective_attention.reports.findings import listed
 from effective_attention.reports.grid import Grid
 from effective_attention.reports.paths import from_here, without_folders
 from effective_attention.reports.reductions import task_title
@@ -23,21 +24,20 @@ def overview(runs: Sequence[RunResults]) -> dict[str, Any]:
     notes = {
         note.partition(";")[0]: note for note in reversed(told)
     }  # beyond the first words they differ in the task only
-    facts = [run.facts for run in runs]
-    said = [*notes.values(), *random_heads(facts)]
+    said = [*notes.values(), *_warning(random_heads([run.facts for run in runs]), len(tasks))]
     return {"title": ", ".join(tasks), "notes": said, "runs": _runs(runs), "explorers": _explorers(runs)}
 
 
 def random_heads(runs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Warn of runs whose classification head was never trained; a run that does not say so is not one of them."""
+    """Return the tasks whose classification head was never trained; a run that does not say so is not one of them."""
     tasks = [task_title(str(facts.get("run/task", "?"))) for facts in runs if facts.get("run/head") == "random"]
-    if not tasks:
-        return []
-    whose = f" of {', '.join(dict.fromkeys(tasks))}" if len(tasks) < len(runs) else ""
-    return [
-        f"the classification head{whose} is random: it was never trained, so predictions and scores mean nothing. "
-        "What is said of the encoder's attention does not depend on it."
-    ]
+    return list(dict.fromkeys(tasks))
+
+
+def _warning(tasks: Sequence[str], of: int) -> list[str]:
+    whose = f" of {listed(tasks)}" if len(tasks) < of else ""
+    said = f"the classification head{whose} is random: it was never trained, so predictions and scores mean nothing."
+    return [f"{said} What is said of the encoder's attention does not depend on it."] if tasks else []
 
 
 def _runs(runs: Sequence[RunResults]) -> Grid:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from effective_attention.reports.grid import NONE, Grid, number, span
+from effective_attention.reports.grid import NONE, Grid, number, span, without_empty_columns
 from effective_attention.reports.paths import without_folders
 from effective_attention.reports.reductions import task_title
 from effective_attention.reports.sweep import NOT_SCORES
@@ -21,7 +21,7 @@ def scores(runs: Sequence[Mapping[str, Any]]) -> Grid:
         rows += [[*front, kind, *_score_cells(facts, f"test/{kind}/")] for kind in kinds]
     columns = ["task", *settings, "attention", "score", "changed predictions", "largest logit difference"]
     columns += ["change of a head's output", "heads with a null space", "seconds", "ratio", "quartiles"]
-    return Grid("Scores and time under each attention.", columns, rows, labels=3 + len(settings))
+    return without_empty_columns(Grid("Scores and time under each attention.", columns, rows, labels=3 + len(settings)))
 
 
 def _differs(runs: Sequence[Mapping[str, Any]], setting: str) -> bool:
@@ -55,17 +55,16 @@ def _score_cells(facts: Mapping[str, Any], prefix: str) -> list[str]:
 
 def scores_found(runs: Sequence[Mapping[str, Any]]) -> list[str]:
     """Say whether effective attention changed an answer, and what padding inside the null space changes."""
-    exact = [_changed(facts, "effective") for facts in runs if "test/effective/max_logit_difference" in facts]
-    padded = [_changed(facts, "padded") for facts in runs if facts.get("test/padded/changed_predictions")]
-    said = [f"Effective attention instead of standard: {'; '.join(exact)}."] if exact else []
-    return said + ([f"As published, with padding inside the null space: {'; '.join(padded)}."] if padded else [])
+    return [*_changed(runs, "effective", "effective attention"), *_changed(runs, "padded", "the padded reading")]
 
 
-def _changed(facts: Mapping[str, Any], kind: str) -> str:
-    """Say of one run how many predictions changed (where there are classes), and the logits by how much at most."""
-    changed = facts.get(f"test/{kind}/changed_predictions")
-    answers = {None: "", 0: "no prediction changed, ", 1: "1 prediction changed, "}.get(
-        changed, f"{changed} predictions changed, "
-    )
-    logits = number(facts.get(f"test/{kind}/max_logit_difference"))
-    return f"{task_title(str(facts.get('run/task', '')))}: {answers}logits by at most {logits}"
+def _changed(runs: Sequence[Mapping[str, Any]], kind: str, name: str) -> list[str]:
+    """Say in which tasks predictions change (where there are classes), and by how much logits do at most."""
+    tested = [facts for facts in runs if facts.get(f"test/{kind}/max_logit_difference") is not None]
+    if not tested:
+        return []
+    counts = {task_title(str(facts.get("run/task"))): facts.get(f"test/{kind}/changed_predictions") for facts in tested}
+    moved = [f"{count} in {task}" for task, count in counts.items() if count]
+    answers = f"{name} changes predictions: {', '.join(moved)}" if moved else f"{name} changes no prediction"
+    largest = number(max(facts[f"test/{kind}/max_logit_difference"] for facts in tested))
+    return [f"{answers[0].upper()}{answers[1:]}; no logit changes by more than {largest}."]

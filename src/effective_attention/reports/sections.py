@@ -14,6 +14,7 @@ from pandas import DataFrame
 from effective_attention.reports.chapter import Chapter, Drawing, Highlights
 from effective_attention.reports.chapters import all_chapters
 from effective_attention.reports.drawing.files import figure_bytes
+from effective_attention.reports.findings import listed
 from effective_attention.reports.full_table import FullTable, full_table
 from effective_attention.reports.grid import Grid
 from effective_attention.reports.measured import behind, measured
@@ -24,7 +25,6 @@ from effective_attention.reports.scores import scores, scores_found
 
 _SVG_WIDTH = re.compile(rb'<svg [^>]*?width="([\d.]+)pt"')  # as matplotlib writes it
 _POINTS = 72  # an inch
-_RANDOM = "The classification head of some of these runs is random: numbers that depend on it mean nothing."
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,17 @@ def sections(runs: Sequence[RunResults], tables: Mapping[str, DataFrame], figure
     known = [chapter for chapter in all_chapters() if chapter.analysis in tables]
     others = [name for name in tables if name not in {chapter.analysis for chapter in known}]
     plain = [Chapter(name, name.replace("_", " ").capitalize(), "", "") for name in others]
-    is_random = bool(random_heads(facts))
-    return found + [_section(chapter, tables, figures, is_random=is_random) for chapter in (*known, *plain)]
+    caution = _caution(facts)
+    return found + [_section(chapter, tables, figures, caution) for chapter in (*known, *plain)]
+
+
+def _caution(facts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Say what a random classification head means for numbers that depend on it; nothing where none is."""
+    tasks = random_heads(facts)
+    where = listed(tasks) if len(tasks) < len({fact.get("run/task") for fact in facts}) else "these runs"
+    return (
+        [f"The classification head is random in {where}: these numbers depend on it and mean nothing."] if tasks else []
+    )
 
 
 def _scores(facts: Sequence[Mapping[str, Any]]) -> Section:
@@ -88,12 +97,12 @@ def _scores(facts: Sequence[Mapping[str, Any]]) -> Section:
         "The same weights, tested under each attention. Effective attention must change nothing but the time.",
         f"Measured on examples of {'; '.join(counts)}; model {models}.",
         grids=[scores(facts)],
-        ours=scores_found(facts) + ([_RANDOM] if random_heads(facts) else []),
-        theirs="Sun & Marasović: the output is the same by construction, so effective attention is what it rests on.",
+        ours=scores_found(facts) + _caution(facts),
+        theirs="Sun & Marasović, after Brunner et al. (2020), define effective attention so that the output stays.",
     )
 
 
-def _section(chapter: Chapter, tables: Mapping[str, DataFrame], figures: Path | None, *, is_random: bool) -> Section:
+def _section(chapter: Chapter, tables: Mapping[str, DataFrame], figures: Path | None, caution: list[str]) -> Section:
     table = tables[chapter.analysis]
     made = [make(table) for make in chapter.tables]
     made += [] if chapter.across is None else [chapter.across(tables)]
@@ -110,7 +119,7 @@ def _section(chapter: Chapter, tables: Mapping[str, DataFrame], figures: Path | 
         [_picture(drawing, table, figures) for drawing in drawn],
         [grid for grid in made if grid.rows],  # what was not asked for has no rows
         chapter.highlights(table),
-        ours + ([_RANDOM] if is_random and chapter.needs_head and ours else []),
+        ours + (caution if chapter.needs_head and ours else []),
         behind(table),
         chapter.paper_says,
         full_table(chapter.analysis, table),

@@ -34,7 +34,7 @@ _MOST_OUTLINES = 2000  # more edges become one picture inside the SVG
 
 @styled
 def attention_graph(table: DataFrame) -> Figure:
-    """Draw tokens (across) in each layer (upward) as nodes; edges get stronger with attention, weak ones are left out."""
+    """Draw tokens (across) in each layer (upward) as nodes; edges are as strong as attention, weak ones left out."""
     shown = panels(table)[:_MOST_TASKS]
     kinds = attentions(table)
     across = _columns(len(kinds), _most_tokens(table))
@@ -163,7 +163,7 @@ def _label(panel: Panel) -> str:
 
 
 def found_graph(table: DataFrame) -> list[str]:
-    """Say how focused each method is in the last layer, beside even attention, and whether rollout is more than flow."""
+    """Say how focused each method is in the last layer, beside even attention; whether rollout is more than flow."""
     said = []
     for panel in panels(table):
         rows = panel.table[panel.table["query"] == chosen_query(panel.table)]
@@ -199,8 +199,8 @@ CHAPTER = Chapter(
         Drawing(
             "attention_graph",
             (
-                "The graph without the residual connection: the stronger and wider an edge, the more attention. Weak ones are "
-                "left out (the limit stands above each panel); the chosen token's node in the last layer is orange."
+                "The graph without the residual connection: the stronger and wider an edge, the more attention. Weak ones "
+                "are left out (the limit stands above each panel); the chosen token's node in the last layer is orange."
             ),
             attention_graph,
         ),

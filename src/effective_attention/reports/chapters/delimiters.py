@@ -158,8 +158,8 @@ CHAPTER = Chapter(
         Drawing(
             "delimiters_fitted",
             (
-                "Attention to [CLS] and to [SEP] from all other tokens, coloured over the range of the values shown. The "
-                "two attentions have ranges of their own: read the bars before comparing them."
+                "Attention to [CLS] and to [SEP] from all other tokens, coloured over the range of the values shown. "
+                "The two attentions have ranges of their own: read the bars before comparing them."
             ),
             draw_fitted,
         ),

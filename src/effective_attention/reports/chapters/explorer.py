@@ -17,14 +17,25 @@ def shown(table: DataFrame) -> Grid:
         for side in panel.table.itertuples():
             name = side.name or "shown"
             label = "" if side.label is None else str(side.label)
-            rows.append([one_line(panel.title), shortened(without_folders(name), 60), str(side.tokens), label, number(side.value)])
+            rows.append(
+                [
+                    one_line(panel.title),
+                    shortened(without_folders(name), 60),
+                    str(side.tokens),
+                    label,
+                    number(side.value),
+                ]
+            )
     return Grid("What the page shows.", ["task", "side", "tokens", "prediction", "value"], rows, labels=2)
 
 
 def found_page(table: DataFrame) -> list[str]:
     """Say what the model answers on each side of the page."""
     sides = [side for side in table.itertuples() if side.label]
-    return [f"{without_folders(side.name) or 'The text shown'}: the answer is “{side.label}” ({number(side.value)})." for side in sides]
+    return [
+        f"{without_folders(side.name) or 'The text shown'}: the answer is “{side.label}” ({number(side.value)})."
+        for side in sides
+    ]
 
 
 CHAPTER = Chapter(

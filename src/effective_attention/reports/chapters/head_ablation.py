@@ -11,7 +11,7 @@ from pandas import DataFrame
 from effective_attention.reports.chapter import Chapter, Drawing
 from effective_attention.reports.drawing.style import CHANGE_SCALE, draw_cells, grid, number_cells, styled, width_for
 from effective_attention.reports.findings import head_name, said_of
-from effective_attention.reports.grid import Grid, number
+from effective_attention.reports.grid import NONE, Grid, number
 from effective_attention.reports.reductions import layer_by_head, one_line, panels
 
 
@@ -62,8 +62,8 @@ def ablation_table(table: DataFrame) -> Grid:
         changes = heads.groupby(["layer", "head"])["change"].mean()
         score = float((heads["value"] - heads["change"]).mean())
         extremes = [
-            f"{number(changes[layer, head])} (layer {layer}, head {head})"
-            for layer, head in (changes.idxmin(), changes.idxmax())
+            f"{number(changes[place])} ({head_name(*place)})" if sign * changes[place] > 0 else NONE
+            for sign, place in ((-1, changes.idxmin()), (1, changes.idxmax()))
         ]
         harmless = f"{int((changes >= 0).sum())} of {len(changes)}"
         rows.append([one_line(panel.title), metric, number(score), *extremes, harmless])

@@ -1,7 +1,7 @@
 """One head, one example: what the report says and shows of ``heatmap``.
 
-The matrices stand side by side where the text is short; the longer it is, the more of them go below each other, so that
-the figure keeps a paper's width and up to about 60 tokens can each be read.
+The matrices stand side by side, within a paper's width; of one long text standard and effective do, with null below, so
+that up to about 40 tokens can each be read. Beyond, every second (third, …) is named.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def draw_heatmap(table: DataFrame) -> Figure:
         for (layer, head), group in panel.table.groupby(["layer", "head"])
     ][:_MOST_HEADS]
     kinds = attentions(table, _KINDS)
-    places = matrix_places(len(kinds), max(group["key"].nunique() for _, group in heads))
+    places = matrix_places(len(kinds), max(group["key"].nunique() for _, group in heads), texts=len(heads))
     height = len(heads) * places.down * (places.side + 0.95)
     figure, axes = grid(len(heads) * places.down, places.across, width=DOUBLE, height=height)
     for index, (title, group) in enumerate(heads):
@@ -42,7 +42,7 @@ def draw_heatmap(table: DataFrame) -> Figure:
         for place, (axis, attention) in enumerate(zip(block, kinds, strict=False)):
             left = place % places.across == 0
             _panel(figure, axis, group, attention)
-            name_both(axis, _tokens(group, "query"), _tokens(group, "key"), left=left)
+            name_both(axis, _tokens(group, "query"), _tokens(group, "key"), side=places.side, left=left)
             axis.set_ylabel(title if left else "")
         for spare in block[len(kinds) :]:
             spare.set_axis_off()

@@ -184,7 +184,9 @@ def found_null_space(table: DataFrame) -> list[str]:
         if share == 0:
             width = rank_limit(rows)
             limit = "" if width is None else f": no text is longer than a head is wide ({width})"
-            said.append(said_of(panel, table, f"no example has a null space{limit}, so every weight reaches the output."))
+            said.append(
+                said_of(panel, table, f"no example has a null space{limit}, so every weight reaches the output.")
+            )
         elif np.isfinite(share):
             sentence = f"{percent(share)} of the examples have a null space; it holds {percent(mass)} of attention"
             said.append(said_of(panel, table, f"{sentence} (‖null part‖ / ‖attention‖, mean over heads and examples)."))

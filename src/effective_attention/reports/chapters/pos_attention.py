@@ -185,7 +185,9 @@ def found_tags(table: DataFrame) -> list[str]:
             name = TAG_TITLES.get(tag, tag)
             target = f"{head_name(layer, head)} prefers {name} most: {share} of its attention, where even attention has"
             none = f"no head gives a part of speech more than even attention does (best: {name}, {share} against"
-            said.append(said_of(panel, table, f"{kind} attention: {target} {even}." if gains.max() > 0 else f"{none} {even})."))
+            said.append(
+                said_of(panel, table, f"{kind} attention: {target} {even}." if gains.max() > 0 else f"{none} {even}).")
+            )
     return said
 
 

@@ -144,13 +144,17 @@ def found_pronouns(table: DataFrame) -> list[str]:
     said = []
     for _, mine in table.groupby(["model", "text"], sort=False):
         chances = mine[mine["quantity"] == "relative_probability"].groupby("name", sort=False)["value"].mean()
-        said.append(f"The model prefers “{chances.idxmax()}” ({percent(chances.max())} of the candidates' probability).")
+        said.append(
+            f"The model prefers “{chances.idxmax()}” ({percent(chances.max())} of the candidates' probability)."
+        )
         shares = referent_shares(mine)
         last = shares[shares["layer"] == shares["layer"].max()]
         for kind in attentions(mine):
             found = last[(last["attention"] == kind) & last["share"].notna()]
             best = found.loc[found.groupby("method", sort=False)["share"].idxmax()] if len(found) else found
-            looks = ", ".join(f"{row.method} at “{row.name}” ({percent(row.share)})" for row in best.itertuples(index=False))
+            looks = ", ".join(
+                f"{row.method} at “{row.name}” ({percent(row.share)})" for row in best.itertuples(index=False)
+            )
             said += [f"In the last layer of {kind} attention [MASK] looks most: {looks}."] if looks else []
     return said
 

@@ -18,6 +18,11 @@ from effective_attention.reports.reductions import Panel, attentions, one_line, 
 _WHISKERS = {"elinewidth": 0.7, "ecolor": "#333333", "capsize": 1.5, "capthick": 0.7}
 
 
+def has_times(table: DataFrame) -> bool:
+    """Tell whether enough batches were timed to compare anything with standard attention."""
+    return bool(table.loc[table["attention"] != "standard", "ratio"].notna().any())
+
+
 @styled
 def draw_timing(table: DataFrame) -> Figure:
     """Draw one group of bars for each task, with quartiles; the dashed line is standard attention."""
@@ -98,6 +103,8 @@ def _minutes_and_seconds(seconds: int | None) -> str:
 
 def found_times(table: DataFrame) -> list[str]:
     """Say how long effective attention takes; longer only where the quartiles of the batches lie beyond equal times."""
+    if not has_times(table):
+        return ["No times: fewer than five batches were timed."]
     said = []
     for panel in panels(table):
         for kind in attentions(panel.table, ("effective", "padded")):
@@ -133,6 +140,7 @@ CHAPTER = Chapter(
             "Evaluation time relative to standard attention (dashed), median and quartiles over batches, beside the "
             "ratio of the paper's times.",
             draw_timing,
+            has_times,
         ),
     ),
     tables=(timing_table,),

@@ -26,6 +26,8 @@ _TITLES = {
     "punctuation": "punct.",
 }
 
+_IN_WORDS = {"noun": "a noun", "verb": "a verb", "punctuation": "punctuation"}
+
 
 def last_layer(table: DataFrame) -> DataFrame:
     """Return the rows of the table's last layer, which is the one that the paper shows."""
@@ -120,7 +122,7 @@ def found_types(table: DataFrame) -> list[str]:
     said = []
     for name in ("sep", "cls", "punctuation", "noun", "verb"):
         weights = changes(shown, partial(mean_where, token_type=name))
-        said += under_effective(_TITLES[name].replace("punct.", "punctuation"), weights)
+        said += under_effective(_IN_WORDS.get(name, _TITLES[name]), weights)
     return said
 
 
@@ -144,14 +146,14 @@ CHAPTER = Chapter(
         Drawing(
             "token_types",
             (
-                "Largest weight from [CLS], or the last token, to a token of each type, mean over examples (the paper's "
-                "Fig. 1). Both attentions have one range."
+                "Largest weight from [CLS], or the last token, to a token of each type, mean over examples (the "
+                "paper's Fig. 1). Both attentions have one range."
             ),
             draw_largest,
         ),
         Drawing(
             "token_types_lift",
-            "Weight on a type divided by the type's share of tokens; 1 is even attention. Both attentions have one range.",
+            "Weight on a type divided by the type's share of tokens; 1 is even attention. One range for both attentions.",
             draw_lift,
         ),
     ),

@@ -1,4 +1,4 @@
-"""Lay out matrices of tokens by tokens so that they fit a page's width, and every token of a usual text can be read."""
+"""Lay out matrices of tokens by tokens so that they fit a page's width, and the tokens of a usual text can be read."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from matplotlib.axes import Axes
 from effective_attention.reports.drawing.style import DOUBLE
 from effective_attention.reports.reductions import token_label
 
-MOST_NAMED = 64
-"""Tokens named at most; of a longer text every second (third, …) is."""
-_PER_TOKEN = 0.088  # inches: room for one line of 5.5 point
+_SIZES = (5.5, 4.6)  # points: of tokens' names, and where they would not fit
+_LINE = 0.016  # inches a token needs for each point of its name
 _ROOM = DOUBLE - 1.0  # inches for matrices: without the tokens' names at the left
 _LEAST = 1.75  # inches
 
@@ -26,23 +25,27 @@ class MatrixPlaces:
     side: float
 
 
-def matrix_places(matrices: int, tokens: int) -> MatrixPlaces:
-    """Find how many matrices fit side by side; the longer the text, the fewer, and the others go below.
+def matrix_places(matrices: int, tokens: int, *, texts: int = 1) -> MatrixPlaces:
+    """Find how many matrices stand side by side: all, unless there is one text and it is long; then two.
 
-    >>> [matrix_places(3, tokens).across for tokens in (9, 30, 60, 500)]
-    [3, 2, 1, 1]
+    Several texts stay small, or their figure would have no end.
+
+    >>> [matrix_places(3, tokens).across for tokens in (9, 30, 60)], matrix_places(3, 60, texts=5).across
+    ([3, 2, 2], 3)
     """
-    side = max(_LEAST, _PER_TOKEN * min(tokens, MOST_NAMED))
-    across = next((count for count in range(matrices, 1, -1) if count * side <= _ROOM), 1)
+    fits = texts > 1 or matrices * _SIZES[0] * _LINE * tokens <= _ROOM
+    across = matrices if fits else min(matrices, 2)
+    side = max(_LEAST, min(_ROOM / across, _SIZES[0] * _LINE * tokens))
     return MatrixPlaces(across, -(-matrices // across), side)
 
 
-def name_both(axes: Axes, queries: Sequence[str], keys: Sequence[str], *, left: bool) -> None:
-    """Write keys above, and queries at the left of a matrix that stands at the left."""
-    for axis, names, wanted in ((axes.xaxis, keys, True), (axes.yaxis, queries, left)):
-        places = range(0, len(names), -(-len(names) // MOST_NAMED))
-        words = [token_label(names[place], 14) for place in places] if wanted else []
-        axis.set_ticks([place + 0.5 for place in places], words)
+def name_both(axes: Axes, queries: Sequence[str], keys: Sequence[str], *, side: float, left: bool) -> None:
+    """Write keys above, and queries at the left of a matrix that stands at the left; of too many every second or so."""
+    for axis, names, wanted in (("x", keys, True), ("y", queries, left)):
+        size = next((size for size in _SIZES if len(names) * size * _LINE <= side + 1e-6), _SIZES[0])
+        step = -(-len(names) // max(1, int(side / (size * _LINE) + 1e-6)))
+        words = [token_label(name, 14) if wanted else "" for name in names[::step]]
+        ticks = {"x": axes.set_xticks, "y": axes.set_yticks}[axis]
+        ticks([place + 0.5 for place in range(0, len(names), step)], words)
+        axes.tick_params(axis=axis, length=0, labelsize=size, pad=1.5, labelrotation=90 if axis == "x" else 0)
     axes.xaxis.tick_top()
-    axes.tick_params(length=0, labelsize=5.5, pad=1.5)
-    axes.tick_params(axis="x", labelrotation=90)

@@ -24,7 +24,7 @@ from effective_attention.reports.chapters.alternative_attention.reductions impor
     shown_head,
 )
 from effective_attention.reports.drawing.layers import legend_below, name_tokens
-from effective_attention.reports.drawing.matrices import MOST_NAMED, matrix_places, name_both
+from effective_attention.reports.drawing.matrices import matrix_places, name_both
 from effective_attention.reports.drawing.style import (
     DOUBLE,
     draw_cells,
@@ -37,6 +37,7 @@ from effective_attention.reports.drawing.style import (
 from effective_attention.reports.findings import head_name
 from effective_attention.reports.reductions import Panel, layer_by_head, one_line, panels
 
+_MOST_NAMED = 64  # tokens below the bars
 _MOST_BLOCKS = 4
 _OTHER = "#7b3294"
 _FURTHEST = "furthest found (linear program)"
@@ -51,7 +52,7 @@ def alternative_attention(table: DataFrame) -> Figure:
     what the logits do.
     """
     shown = panels(table)[:_MOST_BLOCKS]
-    places = matrix_places(3, int(quantity(table, "weight")["query"].max()) + 1)
+    places = matrix_places(3, int(quantity(table, "weight")["query"].max()) + 1, texts=len(shown))
     layout = ConstrainedLayoutEngine(w_pad=0.03, h_pad=0.03, wspace=0.02, hspace=0.04)
     height = (places.side + 0.95) * places.down + 1.8
     figure = Figure(figsize=(DOUBLE, height * len(shown) + 0.25), layout=layout)
@@ -60,7 +61,12 @@ def alternative_attention(table: DataFrame) -> Figure:
     cells = figure.add_gridspec(lines * len(shown), places.across, height_ratios=ratios)
     for block, panel in enumerate(shown):
         spots = [divmod(place, places.across) for place in range(3)]
-        _maps(figure, [figure.add_subplot(cells[lines * block + line, column]) for line, column in spots], panel)
+        _maps(
+            figure,
+            [figure.add_subplot(cells[lines * block + line, column]) for line, column in spots],
+            panel,
+            places.side,
+        )
         below = figure.add_subplot(cells[lines * (block + 1) - 1, :])
         _by_query(below, panel.table)
         below.set_title(_said(panel.table), fontsize=6.5)
@@ -76,7 +82,7 @@ def _legend(figure: Figure, axes: Axes) -> None:
     legend_below(figure, [handles[place] for place in order], [labels[place] for place in order])
 
 
-def _maps(figure: Figure, line: list[Axes], panel: Panel) -> None:
+def _maps(figure: Figure, line: list[Axes], panel: Panel, side: float) -> None:
     """Draw the head's own map, the other one and their difference beside each other."""
     own = attention_map(panel.table, "standard")
     other = attention_map(panel.table, "alternative")
@@ -96,7 +102,7 @@ def _maps(figure: Figure, line: list[Axes], panel: Panel) -> None:
         bar = figure.colorbar(mesh, ax=axes, location="bottom", pad=0.02, aspect=28, fraction=0.04, shrink=0.9)
         bar.set_label(title)
         bar.outline.set_visible(False)
-        name_both(axes, names, names, left=axes.get_subplotspec().is_first_col())  # type: ignore[union-attr]
+        name_both(axes, names, names, side=side, left=axes.get_subplotspec().is_first_col())  # type: ignore[union-attr]
     line[0].set_ylabel(f"{one_line(panel.title)}, {head_name(*shown_head(panel.table))}")
 
 
@@ -117,7 +123,7 @@ def _by_query(axes: Axes, table: DataFrame) -> None:
     if len(bound):
         axes.plot(bound.index, bound, "_", color="black", markersize=5, label="no map is further than this")
     axes.set(xlim=(-0.8, len(names) - 0.2), ylim=(0, 1.04), ylabel="weight moved")
-    name_tokens(axes, names, shift=0.0, most=MOST_NAMED)
+    name_tokens(axes, names, shift=0.0, most=_MOST_NAMED)
     tidy_axes(axes)
 
 

@@ -10,7 +10,7 @@ from effective_attention.reports.reductions import attentions, by_layer, panels
 
 
 def found_alignment(table: DataFrame) -> list[str]:
-    """Say which layer follows dependencies most, whether a fixed rule does better, and how many relations have a head."""
+    """Say which layer follows dependencies most, whether a fixed rule does better, how many relations have a head."""
     rows = aligned(table)
     said = extreme_layers(rows, "attention follows dependencies most in")
     for panel in panels(table) if len(table) else ():
@@ -28,8 +28,11 @@ def _against_rules(rows: DataFrame, kind: str) -> str:
         return ""
     best = max(rules, key=lambda name: rules[name])
     word = "more than" if means.max() > rules[best] else "no more than"
-    title = {"previous": "all attention on the previous word", "next": "all attention on the next word"}.get(best, "even attention")
-    return f"{kind} attention: the best layer's mean ({percent(means.max())}) is {word} {title} gives ({percent(rules[best])})."
+    title = {"previous": "all attention on the previous word", "next": "all attention on the next word"}.get(
+        best, "even attention"
+    )
+    reached = f"the best layer's mean ({percent(means.max())})"
+    return f"{kind} attention: {reached} is {word} {title} gives ({percent(rules[best])})."
 
 
 def _heads(table: DataFrame, kind: str) -> str:

@@ -29,13 +29,11 @@ def relations_grid(table: DataFrame) -> Grid:
         kinds = attentions(panel.table)
         found = {kind: {best.relation: best for best in best_heads(panel.table, kind)} for kind in kinds}
         for relation, first in found[kinds[0]].items() if kinds else ():
-            cells = [cell for kind in kinds for cell in _head(found[kind].get(relation))]
-            rows.append([one_line(panel.title), relation, number(first.count, 0), *cells])
-    kinds = attentions(table)
-    columns = ["task", "relation", "arcs", *["head", "looks", "hits", "best fixed rule", "gain"] * len(kinds)]
-    groups = [("", 3), *((kind, 5) for kind in kinds)]
+            front = [one_line(panel.title), relation, number(first.count, 0)]
+            rows += [[*front, kind, *_head(found[kind].get(relation))] for kind in kinds]
+    columns = ["task", "relation", "arcs", "attention", "head", "looks", "hits", "best fixed rule", "gain"]
     caption = "For each relation the head that finds the partner most often, largest gain first."
-    return Grid(caption, columns, rows, groups, labels=2)
+    return Grid(caption, columns, rows, labels=6)
 
 
 def _head(best: Best | None) -> list[str]:

@@ -22,7 +22,8 @@ CHAPTER = Chapter(
     question="Which texts set a head off?",
     text=(
         "For each head the texts of the split in which one token gives another the largest weight. The boxed word "
-        "looks; the stronger a word's colour, the more it is looked at, relative to the strongest word that is no special token. "
+        "looks; the stronger a word's colour, the more it is looked at, relative to the strongest word that is no "
+        "special token. "
         "Of effective attention the largest positive weight counts; orange is below zero. "
         "Attention to the first token, where causal models rest, does not count there (column first_token)."
     ),

@@ -19,12 +19,14 @@ def found_exemplars(table: DataFrame) -> list[str]:
             best = max(found, key=lambda exemplar: exemplar.score, default=None)
             if best is not None:
                 last = max(exemplar.layer for exemplar in found)
-                said.append(said_of(panel, table, f"{kind} attention: {_pair(best)} ({layer_place(best.layer, last)})."))
+                said.append(
+                    said_of(panel, table, f"{kind} attention: {_pair(best)} ({layer_place(best.layer, last)}).")
+                )
     return said
 
 
 def _pair(exemplar: ExemplarText) -> str:
     looking = next((word.text for word in exemplar.words if word.query), "?")
     looked_at = max(exemplar.words, key=lambda word: (not word.special, word.value)).text
-    weight = number(exemplar.score)
-    return f"the largest weight is {weight}, of {head_name(exemplar.layer, exemplar.head)}, from “{looking}” to “{looked_at}”"
+    head = head_name(exemplar.layer, exemplar.head)
+    return f"the largest weight is {number(exemplar.score)}, of {head}, from “{looking}” to “{looked_at}”"

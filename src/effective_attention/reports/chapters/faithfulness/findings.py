@@ -6,6 +6,7 @@ from pandas import DataFrame, Series
 
 from effective_attention.reports.chapters.faithfulness.reductions import CORRELATIONS, WITHOUT, league, method_title
 from effective_attention.reports.findings import said_of
+from effective_attention.reports.grid import number
 from effective_attention.reports.reductions import panels
 
 _NAMES = {"spearman_blank_out": "blank-out", "spearman_gradients": "gradients"}
@@ -28,7 +29,9 @@ def _best(rows: DataFrame) -> list[str]:
         return []
     best = ordered[0]
     said = f"most comprehensive is {_name(best)}: {_number(best)}"
-    said += f"; next is {_name(ordered[1])}, {_number(ordered[1])}{_apart(best, ordered[1])}" if len(ordered) > 1 else ""
+    said += (
+        f"; next is {_name(ordered[1])}, {_number(ordered[1])}{_apart(best, ordered[1])}" if len(ordered) > 1 else ""
+    )
     chance = rows[(rows["measure"] == "comprehensiveness") & (rows["method"] == "random")]
     said += f"; a random ranking, {_number(chance.iloc[0])}{_apart(best, chance.iloc[0])}" if len(chance) else ""
     return [f"{said}."]
@@ -42,7 +45,10 @@ def _against_raw(rows: DataFrame) -> list[str]:
         for kind in (kind for kind in ("standard", "effective") if (kind, "raw") in mine.index):
             others = [name for name in ("rollout", "flow") if (kind, name) in mine.index]
             raw = mine[kind, "raw"]
-            words = [f"{name} is {'closer' if mine[kind, name] > raw else 'no closer'} ({mine[kind, name]:.2f})" for name in others]
+            words = [
+                f"{name} is {'closer' if mine[kind, name] > raw else 'no closer'} ({mine[kind, name]:.2f})"
+                for name in others
+            ]
             front = f"{kind} attention, Spearman with {_NAMES[measure]}: raw {raw:.2f}"
             said += [f"{front}; {', '.join(words)}."] if words else []
     return said
@@ -54,8 +60,8 @@ def _name(row: Series) -> str:
 
 
 def _number(row: Series) -> str:
-    interval = f" [{row['low']:.3f}, {row['high']:.3f}]" if row.get("low") == row.get("low") else ""
-    return f"{row['value']:.3f}{interval}"
+    interval = f" [{number(row['low'])}, {number(row['high'])}]" if row["low"] == row["low"] else ""
+    return f"{number(row['value'])}{interval}"
 
 
 def _apart(first: Series, second: Series) -> str:

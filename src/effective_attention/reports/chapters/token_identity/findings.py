@@ -24,8 +24,8 @@ def found_identity(table: DataFrame) -> list[str]:
         parts = []
         for name, distance in combinations(panel.table):
             values = rates(of_pair(panel.table, name, distance))["value"]
-            ends = f"{percent(values.iloc[0])} in layer {values.index[0]}, {percent(values.iloc[-1])} in layer {values.index[-1]}"
-            parts.append(f"{MAP_TITLES[name]} by {DISTANCE_TITLES[distance]} {ends}")
+            first, last = (f"{percent(values.iloc[end])} in layer {values.index[end]}" for end in (0, -1))
+            parts.append(f"{MAP_TITLES[name]} by {DISTANCE_TITLES[distance]} {first}, {last}")
         guess = percent(float(panel.table["baseline"].mean()), 1)
         said.append(said_of(panel, tested, f"tokens identified: {'; '.join(parts)}; guessing {guess}."))
     return said
