@@ -200,7 +200,7 @@ CHAPTER = Chapter(
             "attention_graph",
             (
                 "The graph without the residual connection: the stronger and wider an edge, the more attention. Weak ones "
-                "are left out (the limit stands above each panel); the chosen token's node in the last layer is orange."
+                "are left out (the limit stands above each panel); the chosen token's last node is orange."
             ),
             attention_graph,
         ),

@@ -153,7 +153,7 @@ CHAPTER = Chapter(
         ),
         Drawing(
             "token_types_lift",
-            "Weight on a type divided by the type's share of tokens; 1 is even attention. One range for both attentions.",
+            "Weight on a type divided by the type's share of tokens; 1 is even. One range for both attentions.",
             draw_lift,
         ),
     ),

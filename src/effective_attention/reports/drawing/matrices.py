@@ -44,7 +44,7 @@ def name_both(axes: Axes, queries: Sequence[str], keys: Sequence[str], *, side: 
     for axis, names, wanted in (("x", keys, True), ("y", queries, left)):
         size = next((size for size in _SIZES if len(names) * size * _LINE <= side + 1e-6), _SIZES[0])
         step = -(-len(names) // max(1, int(side / (size * _LINE) + 1e-6)))
-        words = [token_label(name, 14) if wanted else "" for name in names[::step]]
+        words = [token_label(name) if wanted else "" for name in names[::step]]
         ticks = {"x": axes.set_xticks, "y": axes.set_yticks}[axis]
         ticks([place + 0.5 for place in range(0, len(names), step)], words)
         axes.tick_params(axis=axis, length=0, labelsize=size, pad=1.5, labelrotation=90 if axis == "x" else 0)

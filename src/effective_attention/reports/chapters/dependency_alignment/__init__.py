@@ -62,8 +62,8 @@ CHAPTER = Chapter(
         Drawing(
             "dependency_alignment_relations",
             (
-                "For each relation how often the best head finds the partner; at the right, that head (L2 H10: layer 2, "
-                "head 10; standard / effective); ordered by the gain over the best fixed rule of its direction."
+                "For each relation how often the best head finds the partner; at the right, that head (L2 H10: layer "
+                "2, head 10; standard / effective); ordered by the gain over the best fixed rule of its direction."
             ),
             dependency_alignment_relations,
             has_relations,
