@@ -102,9 +102,12 @@ class Chapter:
     Attributes:
         analysis: Its name, which is that of its table and of its config.
         title: Title of the chapter.
-        source: Where the paper shows the same, such as ``Fig. 1``.
-        text: What is asked, and how it is measured.
+        source: Which paper shows the same and where, such as ``Sun & Marasović 2021, Fig. 1``.
+        text: How it is measured.
+        question: What is asked, in plain words, in one sentence.
         paper_says: What the paper found; empty: nothing to compare with.
+        found: From the analysis' table to what these runs found, in sentences made from its numbers.
+        needs_head: Whether the numbers depend on the classification head: they mean nothing where it is random.
         figures: Its figures, in the order of the page.
         tables: From the analysis' table to small tables; those without rows are left out.
         across: From the tables of all analyses to one more small table; None: there is none.
@@ -117,7 +120,10 @@ class Chapter:
     title: str
     source: str
     text: str
+    question: str = ""
     paper_says: str = ""
+    found: Callable[[DataFrame], list[str]] = field(default=lambda _: [])
+    needs_head: bool = False
     figures: tuple[Drawing, ...] = ()
     tables: tuple[Callable[[DataFrame], Grid], ...] = ()
     across: Callable[[Mapping[str, DataFrame]], Grid] | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 NONE = "\N{EN DASH}"
@@ -12,7 +12,7 @@ NONE = "\N{EN DASH}"
 class Grid:
     """A table ready for the page.
 
-    ``groups`` are headings over several columns, ``paper`` the columns that are not ours.
+    ``groups`` are headings over several columns, ``paper`` the columns that are not ours, ``prose`` those of text.
     """
 
     caption: str
@@ -20,7 +20,29 @@ class Grid:
     rows: list[list[str]]
     groups: list[tuple[str, int]] = field(default_factory=list)
     paper: frozenset[int] = frozenset()
+    prose: frozenset[int] = frozenset()
     labels: int = 1  # how many columns in front are names, not numbers
+
+    @property
+    def full_names(self) -> list[str]:
+        """Name each column with the heading over it: a narrow screen shows every row for itself, without headings.
+
+        >>> Grid("", ["task", "ours", "paper"], [], [("", 1), ("block", 2)]).full_names
+        ['task', 'block, ours', 'block, paper']
+        """
+        above = [title for title, columns in self.groups or [("", len(self.columns))] for _ in range(columns)]
+        return [f"{over}, {name}" if over else name for over, name in zip(above, self.columns, strict=True)]
+
+
+def without_empty_columns(grid: Grid) -> Grid:
+    """Leave out the columns of numbers that hold nothing in any row, where no headings stand over several columns."""
+    kept = [
+        place
+        for place in range(len(grid.columns))
+        if place < grid.labels or any(row[place] != NONE for row in grid.rows)
+    ]
+    rows = [[row[place] for place in kept] for row in grid.rows]
+    return replace(grid, columns=[grid.columns[place] for place in kept], rows=rows)
 
 
 def number(value: Any, digits: int = 3) -> str:

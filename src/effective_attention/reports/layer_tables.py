@@ -41,7 +41,14 @@ def layer_means_grid(
             cells = [means.get(layer) for layer in layers] + [fixed.get(name) for name in names]
             front = [one_line(panel.title), kind, *(number(cell, digits) for cell in cells)]
             rows.append([*front, _extreme(means, largest=largest), _depth(mine)])
-    columns = ["task", "attention", *map(str, layers), *names, f"{last} (depth)", "correlation with depth"]
+    columns = [
+        "task",
+        "attention",
+        *(f"layer {layer}" for layer in layers),
+        *names,
+        f"{last} (depth)",
+        "correlation with depth",
+    ]
     said = (
         f"{caption}, by layer. Depth is 0 in the first and 1 in the last layer; its correlation is Spearman's over "
         "heads."
@@ -52,7 +59,7 @@ def layer_means_grid(
 def _groups(layers: int, names: int) -> list[tuple[str, int]]:
     """Return the headings over the columns, without those over none."""
     rules = "fixed rules" if names > 1 else ""
-    return [group for group in (("", 2), ("mean over heads of layer", layers), (rules, names), ("", 2)) if group[1]]
+    return [group for group in (("", 2), ("mean over heads", layers), (rules, names), ("", 2)) if group[1]]
 
 
 def _extreme(means: Series, *, largest: bool) -> str:

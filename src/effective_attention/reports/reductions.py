@@ -9,6 +9,8 @@ from types import MappingProxyType
 import numpy as np
 from pandas import DataFrame, Series
 
+from effective_attention.reports.paths import without_folders
+
 TASK_TITLES = MappingProxyType(
     {
         "rte": "RTE", "mrpc": "MRPC", "qnli": "QNLI", "sst2": "SST-2", "stsb": "STS-B",
@@ -33,11 +35,16 @@ def panels(table: DataFrame) -> list[Panel]:
     keyed = table.assign(state=np.where(table["checkpoint"].fillna("") == "", "pretrained", "finetuned"))
     varied = [name for name in ("model", "data", "split", "state") if keyed.groupby("task")[name].nunique().max() > 1]
     found = [
-        Panel(str(key[0]), "\n".join([task_title(str(key[0])), *map(shortened, key[1:])]), group.drop(columns="state"))
+        Panel(str(key[0]), _title(key), group.drop(columns="state"))
         for key, group in keyed.groupby(["task", *varied], sort=False)
     ]
     order = list(TASK_TITLES)
     return sorted(found, key=lambda panel: order.index(panel.task) if panel.task in order else len(order))
+
+
+def _title(key: Sequence[object]) -> str:
+    """Write a panel's title in lines: the task, then the settings that differ."""
+    return "\n".join([task_title(str(key[0])), *(shortened(without_folders(str(part))) for part in key[1:])])
 
 
 def task_title(task: str) -> str:

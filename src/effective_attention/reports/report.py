@@ -65,7 +65,8 @@ def write_report(
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     from effective_attention.policy import content_policy
-    from effective_attention.reports.sections import overview, sections
+    from effective_attention.reports.overview import overview
+    from effective_attention.reports.sections import sections
 
     loader = FileSystemLoader(_TEMPLATES)
     environment = Environment(

@@ -128,5 +128,16 @@ def combine(runs: Sequence[RunResults]) -> dict[str, DataFrame]:
     for index, run in enumerate(runs):
         for name, table in run.tables.items():
             if len(table):
-                parts.setdefault(name, []).append(table.assign(run=index))
+                parts.setdefault(name, []).append(_signed(table, run.facts).assign(run=index))
     return {name: pandas.concat(tables, ignore_index=True) for name, tables in parts.items()}
+
+
+def _signed(table: DataFrame, facts: Mapping[str, Any]) -> DataFrame:
+    """Add in front what a table does not say of its run: analyses sign theirs, testing does not."""
+    known = {name: facts.get(f"run/{name}") or "" for name in ("task", "model", "data", "checkpoint")}
+    splits = [name.split("/")[1] for name in facts if name.startswith("data/") and name.endswith("/examples")]
+    known |= {"split": next((name for name in splits if name != "train"), ""), "examples": len(table)}
+    if known["checkpoint"] == "" and "val/loss" in facts:
+        known["checkpoint"] = "trained in this run"
+    missing = {name: value for name, value in known.items() if name not in table}
+    return table.assign(**missing)[[*missing, *table.columns]]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from effective_attention.reports.grid import NONE, Grid, number, span
+from effective_attention.reports.grid import NONE, Grid, number, span, without_empty_columns
+from effective_attention.reports.paths import without_folders
 from effective_attention.reports.reductions import task_title
 from effective_attention.reports.sweep import NOT_SCORES
 
@@ -20,7 +21,7 @@ def scores(runs: Sequence[Mapping[str, Any]]) -> Grid:
         rows += [[*front, kind, *_score_cells(facts, f"test/{kind}/")] for kind in kinds]
     columns = ["task", *settings, "attention", "score", "changed predictions", "largest logit difference"]
     columns += ["change of a head's output", "heads with a null space", "seconds", "ratio", "quartiles"]
-    return Grid("Scores and time under each attention.", columns, rows, labels=3 + len(settings))
+    return without_empty_columns(Grid("Scores and time under each attention.", columns, rows, labels=3 + len(settings)))
 
 
 def _differs(runs: Sequence[Mapping[str, Any]], setting: str) -> bool:
@@ -34,7 +35,7 @@ def run_fact(facts: Mapping[str, Any], name: str) -> str:
     value = facts.get(f"run/{name}")
     if value is None and name == "checkpoint":
         return "trained in this run" if "val/loss" in facts else "none: pretrained"
-    return "" if value is None else str(value)
+    return "" if value is None else without_folders(str(value))
 
 
 def _score_cells(facts: Mapping[str, Any], prefix: str) -> list[str]:
@@ -50,3 +51,20 @@ def _score_cells(facts: Mapping[str, Any], prefix: str) -> list[str]:
         number(mine.get("seconds_ratio"), 2),
         span(mine.get("seconds_ratio_low"), mine.get("seconds_ratio_high"), 2),
     ]
+
+
+def scores_found(runs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Say whether effective attention changed an answer, and what padding inside the null space changes."""
+    return [*_changed(runs, "effective", "effective attention"), *_changed(runs, "padded", "the padded reading")]
+
+
+def _changed(runs: Sequence[Mapping[str, Any]], kind: str, name: str) -> list[str]:
+    """Say in which tasks predictions change (where there are classes), and by how much logits do at most."""
+    tested = [facts for facts in runs if facts.get(f"test/{kind}/max_logit_difference") is not None]
+    if not tested:
+        return []
+    counts = {task_title(str(facts.get("run/task"))): facts.get(f"test/{kind}/changed_predictions") for facts in tested}
+    moved = [f"{count} in {task}" for task, count in counts.items() if count]
+    answers = f"{name} changes predictions: {', '.join(moved)}" if moved else f"{name} changes no prediction"
+    largest = number(max(facts[f"test/{kind}/max_logit_difference"] for facts in tested))
+    return [f"{answers[0].upper()}{answers[1:]}; no logit changes by more than {largest}."]

@@ -1,4 +1,4 @@
-"""The chapters of the report, one module for each analysis, in the order of the page."""
+"""The chapters of the report, one module for each table, in the order of the page."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from effective_attention.reports.chapters import (
     null_space,
     patterns,
     pos_attention,
+    predictions,
     pronouns,
     timing,
     token_identity,
@@ -28,6 +29,9 @@ from effective_attention.reports.chapters import (
     token_types,
     variability,
 )
+
+TESTED: tuple[Chapter, ...] = (predictions.CHAPTER,)
+"""The chapters of tables that testing writes: they belong to no analysis, so they have no config and no schema."""
 
 CHAPTERS: tuple[Chapter, ...] = (
     timing.CHAPTER,
@@ -54,6 +58,8 @@ CHAPTERS: tuple[Chapter, ...] = (
     exemplars.CHAPTER,
     explorer.CHAPTER,
 )
+"""The chapters of our analyses."""
+
 _OF_USERS: dict[str, Chapter] = {}
 
 
@@ -61,13 +67,13 @@ def register(chapter: Chapter) -> None:
     """Add the chapter of a user's own analysis, behind ours; it takes the place of an earlier one of the same analysis.
 
     Raises:
-        ValueError: The analysis is one of ours.
+        ValueError: The analysis, or the table, is one of ours.
     """
-    if any(chapter.analysis == ours.analysis for ours in CHAPTERS):
+    if any(chapter.analysis == ours.analysis for ours in (*TESTED, *CHAPTERS)):
         raise ValueError(f"{chapter.analysis!r} is an analysis of effective-attention; give yours another name")
     _OF_USERS[chapter.analysis] = chapter
 
 
 def all_chapters() -> tuple[Chapter, ...]:
-    """Return our chapters, then those that users have registered."""
-    return (*CHAPTERS, *_OF_USERS.values())
+    """Return the chapters of what testing wrote, those of our analyses, then those that users have registered."""
+    return (*TESTED, *CHAPTERS, *_OF_USERS.values())

@@ -18,6 +18,8 @@ from pandas import DataFrame
 from effective_attention.reports.chapter import Chapter, Drawing
 from effective_attention.reports.drawing.layers import CHOSEN, name_tokens
 from effective_attention.reports.drawing.style import COLOURS, DOUBLE, SCALES, draw_cells, grid, number_cells, styled
+from effective_attention.reports.findings import said_of
+from effective_attention.reports.grid import number
 from effective_attention.reports.reductions import Panel, attentions, one_line, panels
 
 _METHODS = ("raw", "rollout", "flow")
@@ -32,7 +34,7 @@ _MOST_OUTLINES = 2000  # more edges become one picture inside the SVG
 
 @styled
 def attention_graph(table: DataFrame) -> Figure:
-    """Draw tokens (across) in each layer (upward) as nodes; edges darken with attention, light ones are left out."""
+    """Draw tokens (across) in each layer (upward) as nodes; edges are as strong as attention, weak ones left out."""
     shown = panels(table)[:_MOST_TASKS]
     kinds = attentions(table)
     across = _columns(len(kinds), _most_tokens(table))
@@ -47,7 +49,7 @@ def attention_graph(table: DataFrame) -> Figure:
             _edges(axis, edges[edges["attention"] == kind], COLOURS[kind], limits)
             _nodes(axis, edges, chosen_query(panel.table))
             name_tokens(axis, _names(panel.table), shift=0.0, most=_MOST_NAMED, chosen=chosen_query(panel.table))
-            axis.set_title(f"{kind}: edges from {limits[0]:.3f} to {limits[1]:.2f} (darkest)", fontsize=6.5)
+            axis.set_title(f"{kind}: edges from {limits[0]:.3f} to {limits[1]:.2f} (strongest)", fontsize=6.5)
             axis.set_ylabel(_label(panel) if place % across == 0 else "")
     return figure
 
@@ -100,7 +102,7 @@ def chosen_query(table: DataFrame) -> int:
 
 @styled
 def attention_graph_maps(table: DataFrame) -> Figure:
-    """Draw raw attention, rollout and flow of one token, layer by token; each panel from 0 to its own largest value.
+    """Draw raw attention, rollout and flow of one token, layer by token; both attentions of a method on one scale.
 
     Colours follow the square root: what a token keeps of itself in the first layer would leave all else white.
     """
@@ -118,7 +120,8 @@ def attention_graph_maps(table: DataFrame) -> Figure:
         rows = panel.table[panel.table["query"] == chosen]
         block = axes[index * down : (index + 1) * down].reshape(-1)
         for place, (axis, (kind, method)) in enumerate(zip(block, order, strict=True)):
-            _map(figure, axis, rows[(rows["attention"] == kind) & (rows["method"] == method)], kind)
+            mine = rows[rows["method"] == method]
+            _map(figure, axis, mine[mine["attention"] == kind], kind, float(mine["value"].max()))
             name_tokens(axis, _names(panel.table), shift=0.5, most=_MOST_NAMED, chosen=chosen)
             axis.set_title(f"{kind}, {method}", fontsize=6.5)
             axis.set_ylabel(_label(panel) if place % across == 0 else "")
@@ -131,10 +134,9 @@ def _columns(cells: int, tokens: int) -> int:
     return next((count for count in (3, 2) if cells % count == 0 and count * width <= _ROOM), 1)
 
 
-def _map(figure: Figure, axes: Axes, rows: DataFrame, kind: str) -> None:
+def _map(figure: Figure, axes: Axes, rows: DataFrame, kind: str, largest: float) -> None:
     """Draw layers by tokens as a heatmap, the first layer at the bottom as in the graph."""
     cells = rows.pivot_table(index="layer", columns="key", values="value", aggfunc="mean")
-    largest = float(cells.to_numpy(float).max())
     scale = colors.PowerNorm(0.5, vmin=0, vmax=largest if largest > 0 else 1)
     mesh = draw_cells(axes, cells.to_numpy(float), cmap=SCALES[kind], norm=scale)
     axes.invert_yaxis()
@@ -160,10 +162,30 @@ def _label(panel: Panel) -> str:
     return f"{one_line(panel.title)}\nlayer"
 
 
+def found_graph(table: DataFrame) -> list[str]:
+    """Say how focused each method is in the last layer, beside even attention; whether rollout is more than flow."""
+    said = []
+    for panel in panels(table):
+        rows = panel.table[panel.table["query"] == chosen_query(panel.table)]
+        last = rows[rows["layer"] == rows["layer"].max()]
+        even = number(1 / rows["key"].nunique())
+        for kind in attentions(last):
+            most = last[last["attention"] == kind].groupby("method")["value"].max()
+            numbers = ", ".join(f"{name} {number(most[name])}" for name in _METHODS if name in most.index)
+            said.append(
+                said_of(panel, table, f"largest share of one token, last layer, {kind}: {numbers} (even: {even}).")
+            )
+            if {"rollout", "flow"} <= set(most.index):
+                word = "more" if most["rollout"] > most["flow"] else "no more"
+                said.append(said_of(panel, table, f"under {kind} attention rollout is {word} focused than flow."))
+    return said
+
+
 CHAPTER = Chapter(
     analysis="attention_graph",
     title="One example as a graph",
     source="Abnar & Zuidema 2020, Fig. 1 to 3",
+    question="What does one token see of the text, directly and through all layers?",
     text=(
         "Each token in each layer is a node, heads averaged. Raw attention looks at the layer below, where tokens are "
         "already mixed; rollout multiplies the layers and flow takes the largest flow through them, both with the "
@@ -172,18 +194,22 @@ CHAPTER = Chapter(
         "even attention would bring, so that even attention gives equal shares (column receptive_field)."
     ),
     paper_says="Abnar & Zuidema find raw attention nearly even in the upper layers, rollout more focused than flow.",
+    found=found_graph,
     figures=(
         Drawing(
             "attention_graph",
             (
-                "The graph without the residual connection: the darker and wider, the more attention. Light edges are "
-                "left out (the limit stands above each panel); the chosen token's node in the last layer is orange."
+                "The graph without the residual connection: the stronger and wider an edge, the more attention. Weak ones "
+                "are left out (the limit stands above each panel); the chosen token's last node is orange."
             ),
             attention_graph,
         ),
         Drawing(
             "attention_graph_maps",
-            "What the chosen token (orange) sees, by layer; colours follow the square root of the value.",
+            (
+                "What the chosen token (orange) sees, by layer; colours follow the square root of the value. Both "
+                "attentions of a method have one range, the methods have ranges of their own."
+            ),
             attention_graph_maps,
         ),
     ),

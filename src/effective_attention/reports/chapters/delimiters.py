@@ -18,6 +18,7 @@ from pandas import DataFrame
 
 from effective_attention.reports.chapter import Chapter, Drawing
 from effective_attention.reports.drawing.style import SCALES, draw_cells, grid, number_cells, styled, width_for
+from effective_attention.reports.findings import changes, under_effective
 from effective_attention.reports.grid import Grid, number
 from effective_attention.reports.reductions import attentions, layer_by_head, mean_where, one_line, panels
 
@@ -127,15 +128,26 @@ def delimiter_table(table: DataFrame) -> Grid:
     return Grid("Attention to the delimiters, mean over layers and heads.", ["task", *kinds * 2], rows, groups)
 
 
+def found_delimiters(table: DataFrame) -> list[str]:
+    """Say of each delimiter what effective attention leaves of the weight on it, mean over layers and heads."""
+    said = []
+    for name, title in _TITLES.items():
+        weights = changes(table, partial(mean_where, delimiter=name))
+        said += under_effective(title, weights)
+    return said
+
+
 CHAPTER = Chapter(
     analysis="delimiters",
     title="Attention to the delimiters",
     source="Sun & Marasović 2021, Fig. 5, Fig. 6",
+    question="How much attention rests on [CLS] and [SEP], and how much of that reaches the output?",
     text=(
         "The weight all other tokens give to [CLS] and to [SEP], by layer and head. Effective attention has no fixed "
         "range; as in the paper it is coloured from the smallest to the largest of all its weights in the task."
     ),
-    paper_says="The paper finds that effective attention disregards [SEP] but not [CLS].",
+    paper_says="Sun & Marasović find that effective attention disregards [SEP] but not [CLS].",
+    found=found_delimiters,
     figures=(
         Drawing(
             "delimiters",
@@ -143,12 +155,23 @@ CHAPTER = Chapter(
             draw_both,
             on_page=False,
         ),
-        Drawing("delimiters_cls", "Attention to [CLS] from all other tokens (the paper's Fig. 5).", draw_cls),
-        Drawing("delimiters_sep", "Attention to [SEP] from all other tokens (the paper's Fig. 6).", draw_sep),
         Drawing(
             "delimiters_fitted",
-            "The same, each attention coloured over the range of the values shown.",
+            (
+                "Attention to [CLS] and to [SEP] from all other tokens, coloured over the range of the values shown. "
+                "The two attentions have ranges of their own: read the bars before comparing them."
+            ),
             draw_fitted,
+        ),
+        Drawing(
+            "delimiters_cls",
+            "Attention to [CLS] in the colours of the paper's Fig. 5: from 0 to 1, and over all weights of the task.",
+            draw_cls,
+        ),
+        Drawing(
+            "delimiters_sep",
+            "Attention to [SEP] in the colours of the paper's Fig. 6: from 0 to 1, and over all weights of the task.",
+            draw_sep,
         ),
     ),
     tables=(delimiter_table,),

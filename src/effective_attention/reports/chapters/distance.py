@@ -14,6 +14,7 @@ from effective_attention.reports.chapter import Chapter, Drawing, Scalars
 from effective_attention.reports.drawing.heads import Quantity, layered_heads
 from effective_attention.reports.drawing.layers import EVEN, layer_axis, legend_below
 from effective_attention.reports.drawing.style import COLOURS, DOUBLE, MARKERS, grid, styled
+from effective_attention.reports.findings import changes, extreme_layers, under_effective
 from effective_attention.reports.grid import Grid
 from effective_attention.reports.layer_tables import layer_means_grid
 from effective_attention.reports.reductions import attentions, by_layer, by_weights, has_values, one_line
@@ -85,10 +86,19 @@ def distance_grid(table: DataFrame) -> Grid:
     )
 
 
+def found_distance(table: DataFrame) -> list[str]:
+    """Say which layer reaches furthest, and what effective attention changes."""
+    words = ("reaches less far", "reaches as far", "reaches further")
+    far = changes(table, lambda rows: float(rows["value"].mean()))
+    said = extreme_layers(table, "attention reaches furthest in", digits=1)
+    return said + under_effective("a token", far, words=words, digits=1, unit=" tokens on average")
+
+
 CHAPTER = Chapter(
     analysis="distance",
     title="How far attention reaches",
     source="Vig & Belinkov 2019",
+    question="How far does attention reach, and does it reach further in deeper layers?",
     text=(
         "The mean distance in tokens between the token that attends and the one attended to, weighted by attention, "
         "over all pairs of the split. [CLS] and [SEP] are left out unless the column special_tokens says otherwise: a "
@@ -101,6 +111,7 @@ CHAPTER = Chapter(
         "Vig & Belinkov find that the deepest layers capture the longest-range relationships. Their model is GPT-2 "
         "small (12 layers, 12 heads), a causal language model on Wikipedia; encoders read both ways."
     ),
+    found=found_distance,
     figures=(
         Drawing(
             "distance",

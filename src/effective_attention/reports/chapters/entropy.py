@@ -10,6 +10,7 @@ from pandas import DataFrame
 from effective_attention.reports.chapter import Chapter, Drawing
 from effective_attention.reports.drawing.heads import Quantity, layered_heads
 from effective_attention.reports.drawing.style import styled
+from effective_attention.reports.findings import changes, extreme_layers, under_effective
 from effective_attention.reports.grid import Grid
 from effective_attention.reports.layer_tables import layer_means_grid
 from effective_attention.reports.reductions import has_values
@@ -45,10 +46,20 @@ def relative_entropy_grid(table: DataFrame) -> Grid:
     return layer_means_grid(rows, caption=caption, digits=3, last="most focused", largest=False)
 
 
+def found_entropy(table: DataFrame) -> list[str]:
+    """Say which layer is most focused, and what effective attention changes."""
+    rows = table[table["statistic"] == "relative"]
+    broad = changes(rows, lambda part: float(part["value"].mean()))
+    words = ("is more focused", "is spread as broadly", "is spread more broadly")
+    said = extreme_layers(rows, "attention is most focused in", largest=False)
+    return said + under_effective("a token's attention", broad, words=words, unit=" of the largest possible entropy")
+
+
 CHAPTER = Chapter(
     analysis="entropy",
     title="How broadly attention is spread",
     source="Vig & Belinkov 2019",
+    question="Is attention spread over many tokens or focused on few?",
     text=(
         "The entropy of a token's attention in nats, averaged over the tokens of the split: 0 if all weight is on one "
         "token. A long text allows for more, so the relative entropy divides by the largest that the row could have: "
@@ -60,6 +71,7 @@ CHAPTER = Chapter(
         "Vig & Belinkov ask whether a head's attention is dispersed or focused, and show it by layer and head. Their "
         "model is GPT-2 small (12 layers, 12 heads), a causal language model on Wikipedia; encoders read both ways."
     ),
+    found=found_entropy,
     figures=(
         Drawing(
             "entropy",

@@ -90,7 +90,7 @@ def trust_table(table: DataFrame) -> Grid:
     return Grid(caption, columns[alone:], [line[alone:] for line in lines], labels=2 - alone)
 
 
-def remarks(table: DataFrame) -> list[str]:
+def found_in(table: DataFrame) -> list[str]:
     """Say what was predicted and explained, and how far the ranking can be trusted."""
     found = []
     for panel, rows in explained(table):
@@ -130,14 +130,15 @@ CHAPTER = Chapter(
     analysis="explain",
     title="Why this prediction",
     source="measures: DeYoung et al. 2020",
+    question="Which words decided the prediction of this text?",
     text=(
-        "Which words decided the prediction of this text? Blue words speak for the explained class, orange ones "
+        "Blue words speak for the explained class, orange ones "
         "against it; the deeper, the more. A method always points at some words, so two checks ask the model itself: "
         "the words ranked highest are taken away, or they alone are kept, and what the explained class loses stands "
         "beside what it loses with random words (mean over the top 1, 5, 10, 20 and 50 % of the tokens)."
     ),
     figures=(Drawing("explain", "The words with the largest scores, in the order of the text.", draw_explain),),
     tables=(trust_table,),
-    remarks=remarks,
+    found=found_in,
     highlights=highlights,
 )

@@ -20,6 +20,7 @@ from effective_attention.reports.drawing.style import (
     tidy_axes,
     width_for,
 )
+from effective_attention.reports.findings import listed, said_of
 from effective_attention.reports.grid import Grid, number
 from effective_attention.reports.reductions import Panel, attentions, layer_by_head, one_line, panels
 from effective_attention.reports.scalars import layer_means
@@ -88,21 +89,37 @@ def shift_table(table: DataFrame) -> Grid:
     for panel in panels(table):
         for attention in attentions(panel.table):
             means = layer_by_head(panel.table[panel.table["attention"] == attention]).mean(axis=1)
-            most = " and ".join(str(layer) for layer in sorted(means.nsmallest(2).index))
+            most = " and ".join(f"layer {layer}" for layer in sorted(means.nsmallest(2).index))
             rows.append([one_line(panel.title), attention, *(number(means.get(layer)) for layer in layers), most])
     columns = ["task", "attention", *(f"layer {layer}" for layer in layers), "changed most"]
     return Grid("Cosine to the pretrained start, mean over heads.", columns, rows, labels=2)
+
+
+def found_shift(table: DataFrame) -> list[str]:
+    """Say which two layers changed most under each attention, and whether these are the last two."""
+    said = []
+    for panel in panels(table):
+        for attention in attentions(panel.table):
+            means = layer_by_head(panel.table[panel.table["attention"] == attention]).mean(axis=1).dropna()
+            most = sorted(int(layer) for layer in means.nsmallest(2).index)
+            layers = listed([f"{layer} (cosine {number(means[layer])})" for layer in most])
+            last = "the last two" if most == sorted(int(layer) for layer in means.index)[-2:] else "not the last two"
+            sentence = f"layers {layers} change most under {attention} attention, {last}."
+            said += [said_of(panel, table, sentence)] if len(means) > 2 else []
+    return said
 
 
 CHAPTER = Chapter(
     analysis="finetuning_shift",
     title="What finetuning changes",
     source="Sun & Marasović 2021, Fig. 3",
+    question="Which layers does finetuning change most, and is that the same for effective attention?",
     text=(
         "Cosine similarity of a head's attention before and after finetuning: 1 means that nothing changed. Padding "
         "is left out."
     ),
-    paper_says="The paper finds that the last two layers change most, with either attention.",
+    paper_says="Sun & Marasović find that the last two layers change most, with either attention.",
+    found=found_shift,
     figures=(
         Drawing(
             "finetuning_shift",

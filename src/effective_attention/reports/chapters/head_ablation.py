@@ -10,7 +10,8 @@ from pandas import DataFrame
 
 from effective_attention.reports.chapter import Chapter, Drawing
 from effective_attention.reports.drawing.style import CHANGE_SCALE, draw_cells, grid, number_cells, styled, width_for
-from effective_attention.reports.grid import Grid, number
+from effective_attention.reports.findings import head_name, said_of
+from effective_attention.reports.grid import NONE, Grid, number
 from effective_attention.reports.reductions import layer_by_head, one_line, panels
 
 
@@ -61,8 +62,8 @@ def ablation_table(table: DataFrame) -> Grid:
         changes = heads.groupby(["layer", "head"])["change"].mean()
         score = float((heads["value"] - heads["change"]).mean())
         extremes = [
-            f"{number(changes[layer, head])} (layer {layer}, head {head})"
-            for layer, head in (changes.idxmin(), changes.idxmax())
+            f"{number(changes[place])} ({head_name(*place)})" if sign * changes[place] > 0 else NONE
+            for sign, place in ((-1, changes.idxmin()), (1, changes.idxmax()))
         ]
         harmless = f"{int((changes >= 0).sum())} of {len(changes)}"
         rows.append([one_line(panel.title), metric, number(score), *extremes, harmless])
@@ -70,14 +71,34 @@ def ablation_table(table: DataFrame) -> Grid:
     return Grid("One head made even at a time.", columns, rows, labels=2)
 
 
+def found_ablation(table: DataFrame) -> list[str]:
+    """Say which head is missed most, and how many can be made even at no cost."""
+    said = []
+    for panel in panels(table):
+        metric = str(panel.table["metric"].iloc[0])
+        heads = panel.table[(panel.table["metric"] == metric) & panel.table["head"].notna()]
+        changes = heads.groupby(["layer", "head"])["change"].mean()
+        free = f"{int((changes >= 0).sum())} of {len(changes)} heads can be made even without a loss of {metric}"
+        worst = changes.idxmin()
+        if changes[worst] < 0:
+            most = f"the largest loss is {number(-changes[worst])} ({head_name(*worst)})"
+            said.append(said_of(panel, table, f"{free}; {most}."))
+        else:
+            said.append(said_of(panel, table, f"{free}: no single head is needed."))
+    return said
+
+
 CHAPTER = Chapter(
     analysis="head_ablation",
     title="Heads made even",
     source="after Kovaleva et al. 2019",
+    question="Which heads does the model need to answer?",
     text=(
         "The task's score when one head, or a whole layer, attends evenly to all tokens: below zero, the head was "
         "needed."
     ),
+    found=found_ablation,
+    needs_head=True,
     figures=(
         Drawing(
             "head_ablation",

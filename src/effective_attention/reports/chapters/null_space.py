@@ -15,6 +15,7 @@ from pandas import DataFrame, Series
 
 from effective_attention.reports.chapter import Chapter, Drawing
 from effective_attention.reports.drawing.style import COLOURS, DOUBLE, MARKERS, SERIES, grid, styled, tidy_axes
+from effective_attention.reports.findings import percent, said_of
 from effective_attention.reports.grid import Grid, number
 from effective_attention.reports.reductions import Panel, one_line, panels
 
@@ -174,16 +175,39 @@ def projected_table(table: DataFrame) -> Grid:
     return Grid(caption, columns, rows)
 
 
+def found_null_space(table: DataFrame) -> list[str]:
+    """Say how many examples have a null space, what it holds of attention, and what padding adds to it."""
+    said = []
+    for panel in panels(table):
+        rows = panel.table
+        share, mass = (overall(rows, "exact", name) for name in ("nontrivial", "null_mass"))
+        if share == 0:
+            width = rank_limit(rows)
+            limit = "" if width is None else f": no text is longer than a head is wide ({width})"
+            said.append(
+                said_of(panel, table, f"no example has a null space{limit}, so every weight reaches the output.")
+            )
+        elif np.isfinite(share):
+            sentence = f"{percent(share)} of the examples have a null space; it holds {percent(mass)} of attention"
+            said.append(said_of(panel, table, f"{sentence} (‖null part‖ / ‖attention‖, mean over heads and examples)."))
+        padding = padding_share(rows)
+        if np.isfinite(padding):
+            said.append(said_of(panel, table, f"of the published reading's null part {percent(padding)} is padding."))
+    return said
+
+
 CHAPTER = Chapter(
     analysis="null_space",
     title="The null space, and what padding adds to it",
     source="Brunner et al. 2020, Fig. 1a, and ours",
+    question="How much of attention never reaches the output, and how much of that is padding?",
     text=(
         "The part of attention that the values cancel. Read exactly, it is empty unless a text has more tokens than a "
         "head has value dimensions. The published protocol pads every text first, which enlarges the null space: the "
         "last panel separates the two."
     ),
     paper_says="Brunner et al. find a correlation of 1 up to the head's width, and then a fall.",
+    found=found_null_space,
     figures=(
         Drawing(
             "null_space",

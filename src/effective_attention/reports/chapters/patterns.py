@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,10 @@ from pandas import DataFrame
 from effective_attention.models.pattern_net import pattern_net_facts
 from effective_attention.reports.chapter import Chapter, Drawing
 from effective_attention.reports.drawing.style import grid, styled, tidy_axes, width_for
+from effective_attention.reports.findings import changes, under_effective
 from effective_attention.reports.grid import Grid, number
 from effective_attention.reports.papers.sun2021 import PATTERN_ORDER, TABLE_2
-from effective_attention.reports.reductions import attentions, one_line, panels
+from effective_attention.reports.reductions import attentions, mean_where, one_line, panels
 
 _COLOURS = {  # Okabe & Ito, with the colour of the figures that are written on them
     "block": ("#0072b2", "white"),
@@ -147,14 +149,26 @@ def classifier_remark(_table: DataFrame) -> list[str]:
     return [f"{score}; maps annotated twice agree: {said}."]
 
 
+def found_patterns(table: DataFrame) -> list[str]:
+    """Say of the patterns that the paper's headline is about how their share changes."""
+    totals = table[table["layer"].isna()].assign(value=100 * table["value"])
+    said = []
+    for pattern in ("vertical", "vertical+diagonal", "block"):
+        shares = changes(totals, partial(mean_where, pattern=pattern))
+        said += under_effective(f"{pattern} maps are", shares, words=("fewer", "as many", "more"), digits=1, unit=" %")
+    return said
+
+
 CHAPTER = Chapter(
     analysis="patterns",
     title="Attention patterns",
     source="Sun & Marasović 2021, Table 2, Fig. 4",
+    question="Which shapes do attention maps have, and does effective attention change them?",
     text="A small convolutional network sorts randomly chosen attention maps into five patterns.",
     paper_says=(
-        "The paper finds fewer vertical and more block patterns in effective attention than in standard attention."
+        "Sun & Marasović find fewer vertical and more block patterns in effective attention than in standard attention."
     ),
+    found=found_patterns,
     figures=(
         Drawing("patterns", "Share of each pattern, standard beside effective (the paper's Fig. 4).", draw_patterns),
         Drawing("patterns_layers", "The same by layer.", draw_patterns_by_layer),

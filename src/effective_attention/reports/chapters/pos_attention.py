@@ -28,6 +28,7 @@ from effective_attention.reports.drawing.style import (
     styled,
     tidy_axes,
 )
+from effective_attention.reports.findings import head_name, percent, said_of
 from effective_attention.reports.grid import NONE, Grid, number
 from effective_attention.reports.reductions import attentions, by_layer, layer_by_head, one_line, panels
 
@@ -166,13 +167,35 @@ def _preferred(rows: DataFrame) -> list[str]:
     if heads.empty:
         return [NONE] * 3
     layer, head = heads.idxmax()
-    return [number(100 * heads.mean(), 1), number(100 * heads.max(), 1), f"{int(layer)}.{int(head)}"]
+    return [number(100 * heads.mean(), 1), number(100 * heads.max(), 1), head_name(layer, head)]
+
+
+def found_tags(table: DataFrame) -> list[str]:
+    """Say for each attention which head prefers a tag most: its share, and that of even attention."""
+    said = []
+    for panel in panels(table):
+        for kind in attentions(panel.table):
+            rows = _part(panel.table, "to", kind)
+            heads = rows.groupby(["tag", "layer", "head"])[["value", "even"]].mean().dropna()
+            if heads.empty:
+                continue
+            gains = heads["value"] - heads["even"]
+            tag, layer, head = gains.idxmax()
+            share, even = (percent(value) for value in heads.loc[(tag, layer, head)])
+            name = TAG_TITLES.get(tag, tag)
+            target = f"{head_name(layer, head)} prefers {name} most: {share} of its attention, where even attention has"
+            none = f"no head gives a part of speech more than even attention does (best: {name}, {share} against"
+            said.append(
+                said_of(panel, table, f"{kind} attention: {target} {even}." if gains.max() > 0 else f"{none} {even}).")
+            )
+    return said
 
 
 CHAPTER = Chapter(
     analysis="pos_attention",
     title="Parts of speech",
     source="Vig & Belinkov 2019",
+    question="Are there heads that look for nouns, verbs or punctuation?",
     text=(
         "The share of a head's attention that goes to tokens of each part of speech, and the share that comes from "
         "them; every piece of a word carries the word's tag. The share that even attention would give stands in each "
@@ -184,6 +207,7 @@ CHAPTER = Chapter(
         "Vig & Belinkov find heads that target specific parts of speech. Their model is GPT-2 small (12 layers, 12 "
         "heads), a causal language model on Wikipedia; encoders read both ways."
     ),
+    found=found_tags,
     figures=(
         Drawing(
             "pos_attention",

@@ -18,6 +18,7 @@ from pandas import DataFrame
 
 from effective_attention.reports.chapter import Chapter, Drawing
 from effective_attention.reports.drawing.style import DOUBLE, MARKERS, SERIES, grid, styled, tidy_axes
+from effective_attention.reports.findings import percent
 from effective_attention.reports.grid import Grid, number
 from effective_attention.reports.reductions import attentions, shortened
 
@@ -138,10 +139,31 @@ def referents(table: DataFrame) -> Grid:
     return Grid("What [MASK] looks at, last layer.", columns, rows, groups, labels=3)
 
 
+def found_pronouns(table: DataFrame) -> list[str]:
+    """Say which candidate the model prefers, and which referent each method looks at most in the last layer."""
+    said = []
+    for _, mine in table.groupby(["model", "text"], sort=False):
+        chances = mine[mine["quantity"] == "relative_probability"].groupby("name", sort=False)["value"].mean()
+        said.append(
+            f"The model prefers “{chances.idxmax()}” ({percent(chances.max())} of the candidates' probability)."
+        )
+        shares = referent_shares(mine)
+        last = shares[shares["layer"] == shares["layer"].max()]
+        for kind in attentions(mine):
+            found = last[(last["attention"] == kind) & last["share"].notna()]
+            best = found.loc[found.groupby("method", sort=False)["share"].idxmax()] if len(found) else found
+            looks = ", ".join(
+                f"{row.method} at “{row.name}” ({percent(row.share)})" for row in best.itertuples(index=False)
+            )
+            said += [f"In the last layer of {kind} attention [MASK] looks most: {looks}."] if looks else []
+    return said
+
+
 CHAPTER = Chapter(
     analysis="pronouns",
     title="A masked pronoun",
     source="Abnar & Zuidema 2020, Fig. 4",
+    question="Which word does the model expect in a gap, and which of the persons does the gap look at?",
     text=(
         "A masked language model fills a gap in a sentence. Which word does it expect there, and which of the words "
         "that the gap may refer to does [MASK] look at? Attention to a word of several pieces is their sum."
@@ -150,6 +172,7 @@ CHAPTER = Chapter(
         "Abnar & Zuidema find that flow agrees with the model's choice in both of their examples, raw attention in "
         "neither."
     ),
+    found=found_pronouns,
     figures=(
         Drawing(
             "pronouns",

@@ -10,11 +10,17 @@ from pandas import DataFrame
 
 from effective_attention.reports.chapter import Chapter, Drawing
 from effective_attention.reports.drawing.style import COLOURS, grid, styled, tidy_axes, width_for
+from effective_attention.reports.findings import said_of
 from effective_attention.reports.grid import NONE, Grid, number, span
 from effective_attention.reports.papers.sun2021 import TABLE_3, paper_ratio
 from effective_attention.reports.reductions import Panel, attentions, one_line, panels
 
 _WHISKERS = {"elinewidth": 0.7, "ecolor": "#333333", "capsize": 1.5, "capthick": 0.7}
+
+
+def has_times(table: DataFrame) -> bool:
+    """Tell whether enough batches were timed to compare anything with standard attention."""
+    return bool(table.loc[table["attention"] != "standard", "ratio"].notna().any())
 
 
 @styled
@@ -95,23 +101,46 @@ def _minutes_and_seconds(seconds: int | None) -> str:
     return NONE if seconds is None else f"{seconds // 60}:{seconds % 60:02d}"
 
 
+def found_times(table: DataFrame) -> list[str]:
+    """Say how long effective attention takes; longer only where the quartiles of the batches lie beyond equal times."""
+    if not has_times(table):
+        return ["No times: fewer than five batches were timed."]
+    said = []
+    for panel in panels(table):
+        for kind in attentions(panel.table, ("effective", "padded")):
+            ratio = _mean_ratio(panel.table, kind)
+            if not np.isfinite(ratio.middle):
+                said.append(said_of(panel, table, f"no time of {kind} attention: too few batches were timed."))
+                continue
+            word = "longer than" if ratio.low > 1 else ("less time than" if ratio.high < 1 else "about as long as")
+            numbers = f"{number(ratio.middle, 2)} times (quartiles {span(ratio.low, ratio.high, 2)})"
+            said.append(said_of(panel, table, f"{kind} attention takes {word} standard: {numbers}."))
+    return said
+
+
 CHAPTER = Chapter(
     analysis="timing",
     title="Evaluation time",
     source="Sun & Marasović 2021, Table 3",
+    question="How much longer does a model take with effective attention?",
     text=(
         "How long the model takes with effective attention, relative to standard attention on the same machine. The "
         "attentions take turns on every batch; a ratio is the median over batches, with its quartiles. The padded one "
         "is of inputs padded to the maximum length, against standard attention on inputs that are not. Fewer than five "
         "batches give no time."
     ),
-    paper_says="The paper's times are BERT-base's on one GPU, with a full singular value decomposition per head.",
+    paper_says=(
+        "Sun & Marasović find that effective attention takes about twice as long: BERT-base on one GPU, with a full "
+        "singular value decomposition per head."
+    ),
+    found=found_times,
     figures=(
         Drawing(
             "timing",
             "Evaluation time relative to standard attention (dashed), median and quartiles over batches, beside the "
             "ratio of the paper's times.",
             draw_timing,
+            has_times,
         ),
     ),
     tables=(timing_table,),

@@ -17,8 +17,9 @@ from pandas import DataFrame
 from effective_attention.reports.chapter import Chapter, Drawing
 from effective_attention.reports.drawing.layers import EVEN, layer_axis, shared_legend
 from effective_attention.reports.drawing.style import COLOURS, DOUBLE, MARKERS, grid, styled
+from effective_attention.reports.findings import changes, extreme_layers, under_effective
 from effective_attention.reports.grid import Grid, number
-from effective_attention.reports.reductions import attentions, by_layer, one_line, panels
+from effective_attention.reports.reductions import attentions, by_layer, mean_where, one_line, panels
 
 _TYPE_TITLES = {"cls": "[CLS]", "sep": "[SEP]", "punctuation": "period, comma", "other": "other"}
 _COLOURS = {"cls": "#0072b2", "sep": "#d55e00", "punctuation": "#009e73", "other": "#8c8c8c"}
@@ -110,27 +111,38 @@ def _pairs(line: NDArray[Any], rows: DataFrame, targets: list[str]) -> None:
 
 
 def type_profile(table: DataFrame) -> Grid:
-    """Return average attention from all tokens to each type, mean over layers and heads, beside even attention."""
+    """Return average attention from all tokens to each type, mean over layers and heads, above even attention."""
     rows = table[table["source"] == "all"]
-    kinds = attentions(rows)
     types = _types_of(rows, "target")
     lines = []
     for panel in panels(rows):
-        cells = []
-        for name in types:
-            mine = panel.table[panel.table["target"] == name]
-            cells += [number(mine.loc[mine["attention"] == kind, "value"].mean()) for kind in kinds]
-            cells.append(number(mine["even"].mean()))
-        lines.append([one_line(panel.title), *cells])
-    groups = [("", 1), *((f"to {_TYPE_TITLES[name]}", len(kinds) + 1) for name in types)]
+        for kind in attentions(panel.table):
+            means = [mean_where(panel.table, attention=kind, target=name) for name in types]
+            lines.append([one_line(panel.title), kind, *(number(mean) for mean in means)])
+        even = panel.table.groupby("target")["even"].mean()
+        lines.append([one_line(panel.title), "even", *(number(even.get(name)) for name in types)])
     caption = "Average attention to each type of token, mean over layers and heads."
-    return Grid(caption, ["task", *[*kinds, "even"] * len(types)], lines, groups)
+    return Grid(caption, ["task", "attention", *(f"to {_TYPE_TITLES[name]}" for name in types)], lines, labels=2)
+
+
+def found_profile(table: DataFrame) -> list[str]:
+    """Say what effective attention leaves of the weight on special tokens and punctuation, and where it peaks."""
+    rows = table[table["source"] == "all"]
+    said = []
+    for name in (name for name in ("sep", "cls", "punctuation") if (rows["target"] == name).any()):
+        mine = rows[rows["target"] == name]
+        title = {"punctuation": "a period or comma"}.get(name, _TYPE_TITLES[name])
+        said += under_effective(title, changes(mine, lambda part: float(part["value"].mean())))
+        if name == "sep":
+            said += extreme_layers(mine, "attention to [SEP] is largest in")
+    return said
 
 
 CHAPTER = Chapter(
     analysis="token_type_profile",
     title="Attention between types of tokens",
     source="Brunner et al. 2020, Fig. 1b, 1c, 5",
+    question="How much attention goes to special tokens and punctuation, layer by layer?",
     text=(
         "Average attention to [CLS], [SEP], periods and commas, and all other tokens, after Clark et al.: summed over "
         "the tokens of the type, averaged over the tokens that attend, then over examples. Effective attention need "
@@ -140,6 +152,7 @@ CHAPTER = Chapter(
         "Brunner et al. find that the peak of attention to [SEP] in the middle layers, and that to periods and commas "
         "in the last ones, vanish in effective attention."
     ),
+    found=found_profile,
     figures=(
         Drawing(
             "token_type_profile",

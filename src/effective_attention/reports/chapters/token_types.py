@@ -12,6 +12,7 @@ from pandas import DataFrame
 
 from effective_attention.reports.chapter import Chapter, Drawing, Scalars
 from effective_attention.reports.drawing.style import SCALES, SINGLE, draw_cells, grid, number_cells, styled, width_for
+from effective_attention.reports.findings import changes, under_effective
 from effective_attention.reports.grid import Grid, number
 from effective_attention.reports.reductions import attentions, mean_where, one_line, panels
 
@@ -24,6 +25,8 @@ _TITLES = {
     "special": "special",
     "punctuation": "punct.",
 }
+
+_IN_WORDS = {"noun": "a noun", "verb": "a verb", "punctuation": "punctuation"}
 
 
 def last_layer(table: DataFrame) -> DataFrame:
@@ -56,8 +59,8 @@ def _draw(table: DataFrame, *, statistic: str, label: str) -> Figure:
     width = SINGLE if len(columns) == 1 else width_for(len(columns))
     height = 1.25 * len(kinds) + 0.35 if len(columns) == 1 else 1.05 * len(kinds) + 0.45
     figure, axes = grid(len(kinds), len(columns), width=width, height=height)
+    limits = _limits(shown[shown["attention"].isin(kinds)], statistic)
     for line, attention in zip(axes, kinds, strict=True):
-        limits = _limits(shown[shown["attention"] == attention], statistic)
         for axis, panel in zip(line, columns, strict=True):
             cells = type_by_head(panel.table[panel.table["attention"] == attention], list(titles(shown)))
             mesh = draw_cells(axis, cells.to_numpy(float), cmap=SCALES[attention], **limits)
@@ -73,7 +76,7 @@ def _draw(table: DataFrame, *, statistic: str, label: str) -> Figure:
 
 
 def _limits(table: DataFrame, statistic: str) -> dict[str, object]:
-    """Return one colour range for all tasks of an attention; it starts at zero unless some weight is below."""
+    """Return one colour range for all tasks and both attentions; it starts at zero unless some weight is below."""
     lowest = float(np.nanmin([0.0, table["value"].min()]))
     highest = float(np.nanmax([1e-9, table["value"].max()]))
     return {"vmin": lowest, "vmax": max(highest, 1.0) if statistic == "lift" else highest}
@@ -94,17 +97,16 @@ draw_lift = styled(partial(_draw, statistic="lift", label="weight ÷ frequency")
 
 
 def type_table(table: DataFrame) -> Grid:
-    """Set the largest weight on each type in the last layer, averaged over heads."""
+    """Set the largest weight on each type in the last layer, averaged over heads: a row for a task and attention."""
     shown = last_layer(table[table["statistic"] == "largest"])
-    columns = panels(shown)
-    kinds = attentions(shown)
+    types = titles(shown)
     rows = []
-    for name, title in titles(shown).items():
-        cells = [mean_where(panel.table, attention=kind, token_type=name) for panel in columns for kind in kinds]
-        rows.append([title, *(number(cell) for cell in cells)])
-    groups = [("", 1), *((one_line(panel.title), len(kinds)) for panel in columns)]
+    for panel in panels(shown):
+        for kind in attentions(panel.table):
+            cells = [number(mean_where(panel.table, attention=kind, token_type=name)) for name in types]
+            rows.append([one_line(panel.title), kind, *cells])
     caption = "Largest weight that [CLS], or the last token, gives to a type, mean over heads."
-    return Grid(caption, ["token type", *kinds * len(columns)], rows, groups)
+    return Grid(caption, ["task", "attention", *types.values()], rows, labels=2)
 
 
 def type_scalars(table: DataFrame) -> dict[str, float]:
@@ -114,10 +116,21 @@ def type_scalars(table: DataFrame) -> dict[str, float]:
     return {f"token_attention/{attention}/{kind}": float(value) for (attention, kind), value in means.items()}
 
 
+def found_types(table: DataFrame) -> list[str]:
+    """Say what effective attention leaves of the weight on each type that the paper speaks of, and on words."""
+    shown = last_layer(table[table["statistic"] == "largest"])
+    said = []
+    for name in ("sep", "cls", "punctuation", "noun", "verb"):
+        weights = changes(shown, partial(mean_where, token_type=name))
+        said += under_effective(_IN_WORDS.get(name, _TITLES[name]), weights)
+    return said
+
+
 CHAPTER = Chapter(
     analysis="token_types",
     title="What [CLS], or the last token, attends to",
     source="Sun & Marasović 2021, Fig. 1",
+    question="Which kinds of token does the model's answer look at, and does that look reach the output?",
     text=(
         "The weight that the token the model answers from ([CLS]; of a causal model the last token) gives to each type "
         "of token in the last layer, by head: of several tokens of a type the largest counts, of a word of several "
@@ -125,18 +138,22 @@ CHAPTER = Chapter(
         "figure divides the weight on a type by its share of the tokens: 1 is what even attention would give."
     ),
     paper_says=(
-        "The paper finds [SEP] and punctuation less prominent in effective attention, except on SST-2, and [CLS] much "
-        "the same."
+        "Sun & Marasović find [SEP] and punctuation less prominent in effective attention, except on SST-2, and [CLS] "
+        "much the same."
     ),
+    found=found_types,
     figures=(
         Drawing(
             "token_types",
-            "Largest weight from [CLS], or the last token, to a token of each type, mean over examples (Fig. 1).",
+            (
+                "Largest weight from [CLS], or the last token, to a token of each type, mean over examples (the "
+                "paper's Fig. 1). Both attentions have one range."
+            ),
             draw_largest,
         ),
         Drawing(
             "token_types_lift",
-            "Weight on a type divided by the type's share of tokens; 1 is even attention.",
+            "Weight on a type divided by the type's share of tokens; 1 is even. One range for both attentions.",
             draw_lift,
         ),
     ),

@@ -21,13 +21,35 @@
   dark.addEventListener("change", show);
   show();
 
+  const contents = document.getElementById("contents");
+  const here = document.getElementById("here");
   const links = new Map([...document.querySelectorAll("nav a")].map((link) => [link.hash.slice(1), link]));
   const observer = new IntersectionObserver((entries) => {
     for (const entry of entries) {
       if (!entry.isIntersecting) continue;
       for (const link of links.values()) link.removeAttribute("aria-current");
       links.get(entry.target.id)?.setAttribute("aria-current", "true");
+      here.textContent = `: ${links.get(entry.target.id)?.textContent ?? ""}`;
     }
   }, { rootMargin: "-20% 0px -70% 0px" });
   for (const section of document.querySelectorAll("main section")) observer.observe(section);
+
+  // the list stands open at the side where there is room, else it opens on demand and closes behind a choice
+  const wide = window.matchMedia("(min-width: 76rem)");
+  const fold = () => { contents.open = wide.matches; };
+  wide.addEventListener("change", fold);
+  for (const link of links.values()) link.addEventListener("click", fold);
+  fold();
+
+  // the edge behind which a box goes on fades
+  const mark = (box) => {
+    const rest = box.scrollWidth - box.clientWidth - box.scrollLeft;
+    box.classList.toggle("more-left", box.scrollLeft > 1);
+    box.classList.toggle("more-right", rest > 1);
+  };
+  const sizes = new ResizeObserver((entries) => { for (const entry of entries) mark(entry.target); });
+  for (const box of document.querySelectorAll(".box")) {
+    sizes.observe(box);
+    box.addEventListener("scroll", () => mark(box), { passive: true });
+  }
 })();

@@ -7,6 +7,7 @@ from effective_attention.reports.chapters.alternative_attention.figures import (
     alternative_attention,
     alternative_attention_heads,
 )
+from effective_attention.reports.chapters.alternative_attention.findings import found_alternatives
 from effective_attention.reports.chapters.alternative_attention.reductions import has_all_heads
 from effective_attention.reports.chapters.alternative_attention.tables import (
     alternative_layers,
@@ -18,6 +19,7 @@ CHAPTER = Chapter(
     analysis="alternative_attention",
     title="Another attention, the same output",
     source="Brunner et al. 2020, §3.3",
+    question="How much of a head's attention could be something else with the same output?",
     text=(
         "Where a text has more tokens than a head has value dimensions (and one), a row of attention can be exchanged "
         "for another one that is still a distribution and gives the same output. Two ways lead away from the head's "
@@ -30,6 +32,8 @@ CHAPTER = Chapter(
         "Brunner et al. prove that such maps exist as soon as the null space of [T, 1] is not empty, and say how to "
         "make one; they show none."
     ),
+    found=found_alternatives,
+    needs_head=True,
     figures=(
         Drawing(
             "alternative_attention",

@@ -24,6 +24,7 @@ from effective_attention.reports.chapters.alternative_attention.reductions impor
     shown_head,
 )
 from effective_attention.reports.drawing.layers import legend_below, name_tokens
+from effective_attention.reports.drawing.matrices import matrix_places, name_both
 from effective_attention.reports.drawing.style import (
     DOUBLE,
     draw_cells,
@@ -33,11 +34,11 @@ from effective_attention.reports.drawing.style import (
     tidy_axes,
     width_for,
 )
-from effective_attention.reports.reductions import Panel, layer_by_head, one_line, panels, shortened
+from effective_attention.reports.findings import head_name
+from effective_attention.reports.reductions import Panel, layer_by_head, one_line, panels
 
-_MOST_NAMED = 38  # as many as three maps beside each other have room for
+_MOST_NAMED = 64  # tokens below the bars
 _MOST_BLOCKS = 4
-_PER_TOKEN = 0.088  # inches: room for one line of 5.5 point
 _OTHER = "#7b3294"
 _FURTHEST = "furthest found (linear program)"
 
@@ -51,15 +52,22 @@ def alternative_attention(table: DataFrame) -> Figure:
     what the logits do.
     """
     shown = panels(table)[:_MOST_BLOCKS]
-    tokens = min(_MOST_NAMED, int(quantity(table, "weight")["query"].max()) + 1)
-    side = max(1.7, _PER_TOKEN * tokens)
+    places = matrix_places(3, int(quantity(table, "weight")["query"].max()) + 1, texts=len(shown))
     layout = ConstrainedLayoutEngine(w_pad=0.03, h_pad=0.03, wspace=0.02, hspace=0.04)
-    figure = Figure(figsize=(max(DOUBLE, 3 * side + 1.3), (side + 2.75) * len(shown) + 0.25), layout=layout)
-    cells = figure.add_gridspec(2 * len(shown), 3, height_ratios=[side, 0.8] * len(shown))
+    height = (places.side + 0.95) * places.down + 1.8
+    figure = Figure(figsize=(DOUBLE, height * len(shown) + 0.25), layout=layout)
+    lines = places.down + 1
+    ratios = [*[places.side] * places.down, 0.8] * len(shown)
+    cells = figure.add_gridspec(lines * len(shown), places.across, height_ratios=ratios)
     for block, panel in enumerate(shown):
-        maps = [figure.add_subplot(cells[2 * block, column]) for column in range(3)]
-        _maps(figure, maps, panel)
-        below = figure.add_subplot(cells[2 * block + 1, :])
+        spots = [divmod(place, places.across) for place in range(3)]
+        _maps(
+            figure,
+            [figure.add_subplot(cells[lines * block + line, column]) for line, column in spots],
+            panel,
+            places.side,
+        )
+        below = figure.add_subplot(cells[lines * (block + 1) - 1, :])
         _by_query(below, panel.table)
         below.set_title(_said(panel.table), fontsize=6.5)
     _legend(figure, below)
@@ -74,7 +82,7 @@ def _legend(figure: Figure, axes: Axes) -> None:
     legend_below(figure, [handles[place] for place in order], [labels[place] for place in order])
 
 
-def _maps(figure: Figure, line: list[Axes], panel: Panel) -> None:
+def _maps(figure: Figure, line: list[Axes], panel: Panel, side: float) -> None:
     """Draw the head's own map, the other one and their difference beside each other."""
     own = attention_map(panel.table, "standard")
     other = attention_map(panel.table, "alternative")
@@ -94,25 +102,14 @@ def _maps(figure: Figure, line: list[Axes], panel: Panel) -> None:
         bar = figure.colorbar(mesh, ax=axes, location="bottom", pad=0.02, aspect=28, fraction=0.04, shrink=0.9)
         bar.set_label(title)
         bar.outline.set_visible(False)
-        _name_both(axes, names, left=axes is line[0])
-    layer, head = shown_head(panel.table)
-    line[0].set_ylabel(f"{one_line(panel.title)}, layer {layer}, head {head}")
+        name_both(axes, names, names, side=side, left=axes.get_subplotspec().is_first_col())  # type: ignore[union-attr]
+    line[0].set_ylabel(f"{one_line(panel.title)}, {head_name(*shown_head(panel.table))}")
 
 
 def _names(table: DataFrame) -> list[str]:
     """Return the tokens of the text, in order."""
     rows = quantity(table, "weight").drop_duplicates("query").sort_values("query")
     return [str(name) for name in rows["query_token"]]
-
-
-def _name_both(axes: Axes, names: list[str], *, left: bool) -> None:
-    """Write keys above, and queries at the left of the first map."""
-    name_tokens(axes, names, shift=0.5, most=_MOST_NAMED)
-    axes.xaxis.tick_top()
-    places = range(0, len(names), -(-len(names) // _MOST_NAMED))
-    labels = [shortened(names[place], 14) for place in places] if left else []
-    axes.set_yticks([place + 0.5 for place in places], labels)
-    axes.tick_params(length=0, labelsize=5.5, pad=1.5)
 
 
 def _by_query(axes: Axes, table: DataFrame) -> None:

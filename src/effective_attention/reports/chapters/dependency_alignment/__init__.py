@@ -14,6 +14,7 @@ from effective_attention.reports.chapters.dependency_alignment.figures import (
     dependency_alignment,
     dependency_alignment_relations,
 )
+from effective_attention.reports.chapters.dependency_alignment.findings import found_alignment
 from effective_attention.reports.chapters.dependency_alignment.reductions import aligned, has_alignment, has_relations
 from effective_attention.reports.chapters.dependency_alignment.tables import (
     alignment_and_distance,
@@ -32,6 +33,7 @@ CHAPTER = Chapter(
     analysis="dependency_alignment",
     title="Attention along dependencies",
     source="Vig & Belinkov 2019",
+    question="Does attention follow grammar: does a word look at its head?",
     text=(
         "The share of attention between words that connects two words in a dependency relation, whichever way. "
         "Attention between words is that between their pieces: summed over the pieces looked at, averaged over those "
@@ -46,6 +48,7 @@ CHAPTER = Chapter(
         "this alignment is inversely correlated with distance. Their model is GPT-2 small (12 layers, 12 heads), a "
         "causal language model on Wikipedia; encoders read both ways."
     ),
+    found=found_alignment,
     figures=(
         Drawing(
             "dependency_alignment",
@@ -59,8 +62,8 @@ CHAPTER = Chapter(
         Drawing(
             "dependency_alignment_relations",
             (
-                "For each relation how often the best head finds the partner; at the right, that head as layer.head "
-                "(standard / effective); ordered by the gain over the best fixed rule of its direction."
+                "For each relation how often the best head finds the partner; at the right, that head (L2 H10: layer "
+                "2, head 10; standard / effective); ordered by the gain over the best fixed rule of its direction."
             ),
             dependency_alignment_relations,
             has_relations,

@@ -80,7 +80,7 @@ def _relations(axes: Axes, panel: Panel, rules: list[str]) -> None:
             _dots(axes, [found[kind].get(name) for name in order], direction, kind, filled, beside)
     for height, relation in enumerate(order):
         mine = [found[kind][relation] for kind in kinds if relation in found[kind]]
-        names = dict.fromkeys(f"{best.layer}.{best.head}" for best in mine)
+        names = dict.fromkeys(f"L{best.layer} H{best.head}" for best in mine)
         axes.text(1.03, height, " / ".join(names), va="center", fontsize=5.5, color="#444444")
     _relation_axes(axes, order, panel.title)
 
@@ -88,7 +88,7 @@ def _relations(axes: Axes, panel: Panel, rules: list[str]) -> None:
 def _relation_axes(axes: Axes, order: list[str], title: str) -> None:
     """Name the relations at the left and percent below."""
     axes.set_yticks(range(len(order)), order)
-    axes.set(xlim=(0, 1.3), ylim=(len(order) - 0.4, -0.6), title=title.replace("\n", ", "))
+    axes.set(xlim=(0, 1.42), ylim=(len(order) - 0.4, -0.6), title=title.replace("\n", ", "))
     axes.set_xticks([0, 0.25, 0.5, 0.75, 1.0])
     axes.xaxis.set_major_formatter(PERCENT)
     tidy_axes(axes)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pandas import DataFrame, Series
 
 from effective_attention.reports.chapters.dependency_alignment.reductions import Best, aligned, best_heads, fixed_rules
+from effective_attention.reports.findings import head_name
 from effective_attention.reports.grid import NONE, Grid, number
 from effective_attention.reports.layer_tables import layer_means_grid
 from effective_attention.reports.reductions import attentions, correlation, one_line, panels
@@ -28,13 +29,11 @@ def relations_grid(table: DataFrame) -> Grid:
         kinds = attentions(panel.table)
         found = {kind: {best.relation: best for best in best_heads(panel.table, kind)} for kind in kinds}
         for relation, first in found[kinds[0]].items() if kinds else ():
-            cells = [cell for kind in kinds for cell in _head(found[kind].get(relation))]
-            rows.append([one_line(panel.title), relation, number(first.count, 0), *cells])
-    kinds = attentions(table)
-    columns = ["task", "relation", "arcs", *["head", "looks", "hits", "best fixed rule", "gain"] * len(kinds)]
-    groups = [("", 3), *((kind, 5) for kind in kinds)]
+            front = [one_line(panel.title), relation, number(first.count, 0)]
+            rows += [[*front, kind, *_head(found[kind].get(relation))] for kind in kinds]
+    columns = ["task", "relation", "arcs", "attention", "head", "looks", "hits", "best fixed rule", "gain"]
     caption = "For each relation the head that finds the partner most often, largest gain first."
-    return Grid(caption, columns, rows, groups, labels=2)
+    return Grid(caption, columns, rows, labels=6)
 
 
 def _head(best: Best | None) -> list[str]:
@@ -43,7 +42,7 @@ def _head(best: Best | None) -> list[str]:
         return [NONE] * 5
     rule = max(best.rules, key=lambda name: best.rules[name], default=None)
     fixed = NONE if rule is None else f"{number(best.rules[rule])} ({rule})"
-    return [f"{best.layer}.{best.head}", _ARROWS[best.direction], number(best.value), fixed, number(best.gain)]
+    return [head_name(best.layer, best.head), _ARROWS[best.direction], number(best.value), fixed, number(best.gain)]
 
 
 def alignment_and_distance(tables: Mapping[str, DataFrame]) -> Grid:

@@ -11,6 +11,7 @@ from functools import partial
 
 from effective_attention.reports.chapter import Chapter, Drawing
 from effective_attention.reports.chapters.exemplars.figures import exemplars, exemplars_effective
+from effective_attention.reports.chapters.exemplars.findings import found_exemplars
 from effective_attention.reports.chapters.exemplars.reductions import has_attention
 from effective_attention.reports.chapters.exemplars.texts import highlights
 
@@ -18,9 +19,11 @@ CHAPTER = Chapter(
     analysis="exemplars",
     title="What induces a head",
     source="Vig & Belinkov 2019",
+    question="Which texts set a head off?",
     text=(
         "For each head the texts of the split in which one token gives another the largest weight. The boxed word "
-        "looks; the darker a word, the more it is looked at, relative to the strongest word that is no special token. "
+        "looks; the stronger a word's colour, the more it is looked at, relative to the strongest word that is no "
+        "special token. "
         "Of effective attention the largest positive weight counts; orange is below zero. "
         "Attention to the first token, where causal models rest, does not count there (column first_token)."
     ),
@@ -29,6 +32,7 @@ CHAPTER = Chapter(
         "and the phrase it stands for, or a comma and the place name before it. Their model is GPT-2 small (12 "
         "layers, 12 heads), a causal language model on Wikipedia; encoders read both ways."
     ),
+    found=found_exemplars,
     figures=(
         Drawing(
             "exemplars",

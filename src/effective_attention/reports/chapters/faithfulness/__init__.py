@@ -8,6 +8,7 @@ from effective_attention.reports.chapters.faithfulness.figures import (
     faithfulness_layers,
     faithfulness_subject,
 )
+from effective_attention.reports.chapters.faithfulness.findings import found_faithfulness
 from effective_attention.reports.chapters.faithfulness.reductions import has_layers, has_subjects
 from effective_attention.reports.chapters.faithfulness.tables import correlations, league_table
 
@@ -15,6 +16,7 @@ CHAPTER = Chapter(
     analysis="faithfulness",
     title="Which explanation is faithful",
     source="Abnar & Zuidema 2020, Tables 1 to 3; ERASER",
+    question="Which explanation names the words that the model really used?",
     text=(
         "Every method explains the same examples. Its ranking of the tokens is compared with blank-out and with input "
         "gradients (Spearman); then the model is asked itself: how much probability is lost without the tokens ranked "
@@ -28,6 +30,8 @@ CHAPTER = Chapter(
         "Abnar & Zuidema find rollout and flow closer to blank-out and to gradients than raw attention; they read "
         "standard attention only."
     ),
+    found=found_faithfulness,
+    needs_head=True,
     figures=(
         Drawing(
             "faithfulness",

@@ -17,6 +17,7 @@ from effective_attention.reports.chapters.token_identity.figures import (
     token_identity_neighbours,
     token_identity_transfer,
 )
+from effective_attention.reports.chapters.token_identity.findings import found_identity
 from effective_attention.reports.chapters.token_identity.reductions import (
     has_experiment,
     has_training_rates,
@@ -28,6 +29,7 @@ CHAPTER = Chapter(
     analysis="token_identity",
     title="What is still in a hidden token",
     source="Brunner et al. 2020, Fig. 2, 7 to 17, 38, 39",
+    question="Can one still tell which token a hidden vector came from?",
     text=(
         "A map is trained from hidden embeddings to what the first layer reads at the same position (token, segment "
         "and position embeddings after their normalisation). A token is identified if, of all tokens of its text, its "
@@ -41,6 +43,7 @@ CHAPTER = Chapter(
         "%. Maps of later layers work on earlier ones better than the other way around, and finetuning changes the "
         "last layer most."
     ),
+    found=found_identity,
     figures=(
         Drawing(
             "token_identity",

@@ -17,6 +17,7 @@ from effective_attention.reports.chapters.token_mixing.figures import (
     token_mixing_tags,
     token_mixing_word,
 )
+from effective_attention.reports.chapters.token_mixing.findings import found_mixing
 from effective_attention.reports.chapters.token_mixing.reductions import has_quantity, has_tags
 from effective_attention.reports.chapters.token_mixing.tables import mixing
 
@@ -24,6 +25,7 @@ CHAPTER = Chapter(
     analysis="token_mixing",
     title="What a hidden token is made of",
     source="Brunner et al. 2020, Fig. 3, 4, 18 to 37, 40 to 43",
+    question="How much of a hidden vector comes from its own token, and how much from the others?",
     text=(
         "The contribution of an input token to a hidden embedding is the norm of its derivative, as a share of those "
         "of all input tokens. Unless all directions are used, the norm is estimated from random orthonormal "
@@ -35,6 +37,7 @@ CHAPTER = Chapter(
         "tokens in layer 6 and 30 % in the last two. Context is local, less so in later layers; [CLS] gathers from "
         "around the first [SEP]."
     ),
+    found=found_mixing,
     figures=(
         Drawing(
             "token_mixing",

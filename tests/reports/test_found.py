@@ -1,0 +1,224 @@
+"""What each chapter says was found: the sentence must turn when the numbers do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from effective_attention.reports.chapters import CHAPTERS
+from helpers.figures import Make, stacked
+
+Table = pd.DataFrame
+Case = tuple[Callable[[Table], Table], str]
+
+
+def both(standard: float, effective: float, **where: str) -> Callable[[Table], Table]:
+    """Set the value of standard and of effective attention, in rows that are so."""
+
+    def change(table: Table) -> Table:
+        chosen = pd.Series(True, index=table.index)
+        for name, value in where.items():
+            chosen &= table[name] == value
+        value = table["value"].astype(float)
+        for kind, number in (("standard", standard), ("effective", effective)):
+            value = value.mask(chosen & (table["attention"] == kind), number)
+        return table.assign(value=value)
+
+    return change
+
+
+def timed(ratio: float, low: float, high: float) -> Callable[[Table], Table]:
+    def change(table: Table) -> Table:
+        mine = table["attention"] == "effective"
+        numbers = {"ratio": ratio, "ratio_low": low, "ratio_high": high}
+        return table.assign(**{name: table[name].mask(mine, number) for name, number in numbers.items()})
+
+    return change
+
+
+def by_layer(start: float, step: float) -> Callable[[Table], Table]:
+    return lambda table: table.assign(value=start + step * table["layer"].astype(float))
+
+
+def where(condition: Callable[[Table], Any], value: float, column: str = "value") -> Callable[[Table], Table]:
+    return lambda table: table.assign(**{column: table[column].astype(float).mask(condition(table), value)})
+
+
+def swapped_candidates(table: Table) -> Table:
+    other = table["name"].map({"his": "her", "her": "his"})
+    return table.assign(name=table["name"].mask(table["quantity"] != "attention", other))
+
+
+def as_it_is(table: Table) -> Table:
+    return table
+
+
+def of_method(name: str, value: float) -> Callable[[Table], Table]:
+    return where(lambda table: (table["method"] == name) & table["measure"].str.startswith("spearman"), value)
+
+
+FLIPS: dict[str, list[Case]] = {
+    "timing": [
+        (timed(1.3, 1.2, 1.4), "Effective attention takes longer than standard: 1.30 times (quartiles 1.20 to 1.40)."),
+        (timed(0.8, 0.7, 0.9), "takes less time than standard: 0.80 times"),
+        (timed(1.1, 0.9, 1.2), "takes about as long as standard"),
+        (where(lambda table: table["ratio"] > 0, np.nan, "ratio"), "No times: fewer than five batches were timed."),
+    ],
+    "patterns": [
+        (both(0.5, 0.1, pattern="vertical"), "vertical maps are fewer: 50.0 → 10.0 %."),
+        (both(0.1, 0.5, pattern="vertical"), "vertical maps are more: 10.0 → 50.0 %."),
+    ],
+    "token_types": [
+        (both(0.12, 0.03, token_type="sep"), "Under effective attention [SEP] gets less weight: 0.120 → 0.030."),
+        (both(0.03, 0.12, token_type="sep"), "[SEP] gets more weight: 0.030 → 0.120."),
+        (both(0.12, 0.1203, token_type="sep"), "[SEP] gets as much weight: 0.120 → 0.120."),
+    ],
+    "delimiters": [
+        (both(0.3, 0.01, delimiter="cls"), "[CLS] gets less weight: 0.300 → 0.010."),
+        (both(0.01, 0.3, delimiter="cls"), "[CLS] gets more weight: 0.010 → 0.300."),
+    ],
+    "finetuning_shift": [
+        (
+            by_layer(1, -0.1),
+            "Layers 1 (cosine 0.900) and 2 (cosine 0.800) change most under standard attention, the last two.",
+        ),
+        (
+            by_layer(0.5, 0.1),
+            "Layers 0 (cosine 0.500) and 1 (cosine 0.600) change most under standard attention, not the last",
+        ),
+    ],
+    "null_space": [
+        (as_it_is, "90 % of the examples have a null space"),
+        (where(lambda table: table["quantity"] == "nontrivial", 0.0), "No example has a null space"),
+    ],
+    "head_ablation": [
+        (where(lambda table: table["head"] == 0, -0.2, "change"), "the largest loss is 0.200 (layer 0, head 0)."),
+        (where(lambda table: table["change"] < 9, 0.0, "change"), "no single head is needed."),
+    ],
+    "heatmap": [
+        (as_it_is, "of the attention (‖null part‖ / ‖attention‖) is lost"),
+        (
+            where(lambda table: table["attention"] == "null", 0.0),
+            "Layer 1, head 2, 9 tokens: no null part, every weight reaches the output.",
+        ),
+    ],
+    "faithfulness": [
+        (lambda table: of_method("rollout", 0.9)(of_method("raw", 0.1)(table)), "raw 0.10; rollout is closer (0.90)"),
+        (
+            lambda table: of_method("rollout", 0.1)(of_method("raw", 0.9)(table)),
+            "raw 0.90; rollout is no closer (0.10)",
+        ),
+    ],
+    "attention_graph": [
+        (where(lambda table: table["method"] == "flow", 0.0), "standard attention rollout is more focused than flow"),
+        (where(lambda table: table["method"] == "rollout", 0.0), "attention rollout is no more focused than flow"),
+    ],
+    "pronouns": [
+        (as_it_is, "The model prefers “her” (75 % of the candidates' probability)."),
+        (swapped_candidates, "The model prefers “his” (75 % of the candidates' probability)."),
+    ],
+    "alternative_attention": [
+        (
+            where(lambda table: table["quantity"] == "distance", 0.25),
+            "25 % of a token's attention in layer 0, head 1 can",
+        ),
+        (where(lambda table: table["quantity"] == "distance", 0.0), "None of the attention of layer 0, head 1 can be"),
+    ],
+    "token_type_profile": [
+        (both(0.6, 0.1, source="all", target="sep"), "[SEP] gets less weight: 0.600 → 0.100."),
+        (both(0.1, 0.6, source="all", target="sep"), "[SEP] gets more weight: 0.100 → 0.600."),
+    ],
+    "token_identity": [
+        (where(lambda table: table["map"] == "linear", 0.93), "linear by cosine 93 % in layer 0, 93 % in layer 2"),
+        (where(lambda table: table["map"] == "linear", 0.1), "linear by cosine 10 % in layer 0, 10 % in layer 2"),
+    ],
+    "token_mixing": [
+        (by_layer(0.5, -0.1), "A token's own contribution falls: median 50.0 % after layer 0, 30.0 % after layer 2."),
+        (by_layer(0.1, 0.1), "A token's own contribution does not fall: median 10.0 % after layer 0, 30.0 %"),
+    ],
+    "distance": [
+        (by_layer(1, 1), "Attention reaches furthest in layer 2, the last under standard attention (3.0)"),
+        (by_layer(9, -1), "Attention reaches furthest in layer 0, the first under standard attention (9.0)"),
+        (both(2, 5), "Under effective attention a token reaches further: 2.0 → 5.0 tokens on average."),
+        (both(5, 2), "Under effective attention a token reaches less far: 5.0 → 2.0 tokens on average."),
+    ],
+    "entropy": [
+        (by_layer(0.1, 0.1), "Attention is most focused in layer 0, the first under standard attention (0.100)"),
+        (by_layer(0.9, -0.1), "Attention is most focused in layer 2, the last under standard attention (0.700)"),
+        (both(0.4, 0.8), "a token's attention is spread more broadly: 0.400 → 0.800"),
+        (both(0.8, 0.4), "a token's attention is more focused: 0.800 → 0.400"),
+    ],
+    "variability": [
+        (by_layer(0.1, 0.1), "Attention varies most with the text in layer 2, the last"),
+        (both(0.4, 0.2), "a head depends less on content: 0.400 → 0.200"),
+        (both(0.2, 0.4), "a head depends more on content: 0.200 → 0.400"),
+    ],
+    "pos_attention": [
+        (lambda table: table.assign(value=table["even"] + 0.2), "Standard attention: layer 0, head 0 prefers"),
+        (lambda table: table.assign(value=table["even"] - 0.001), "No head gives a part of speech more than even"),
+    ],
+    "dependency_alignment": [
+        (lambda table: table.assign(value=0.999), "the best layer's mean (100 %) is more than"),
+        (lambda table: table.assign(value=0.0), "the best layer's mean (0 %) is no more than"),
+        (lambda table: table.assign(value=0.0), "a head beats the fixed rules for 0 of"),
+    ],
+    "exemplars": [
+        (where(lambda table: table["layer"] == 0, 2.0, "score"), "the largest weight is 2.000, of layer 0, head"),
+        (where(lambda table: table["layer"] == 2, 2.0, "score"), "the largest weight is 2.000, of layer 2, head"),
+    ],
+    "explorer": [
+        (lambda table: table.assign(label="yes"), "The text shown: the answer is “yes” (0.750)."),
+        (lambda table: table.assign(label="no"), "The text shown: the answer is “no” (0.750)."),
+    ],
+}
+CASES = [(name, *case) for name, cases in FLIPS.items() for case in cases]
+
+
+def made_up(analysis: str, make: Make) -> Table:
+    tables = make(layers=3, heads=2)
+    if analysis == "explorer":
+        return tables["timing"].head(1).assign(side=0, name="", tokens=9, label="", value=0.75)
+    return tables[analysis]
+
+
+def found(analysis: str, table: Table) -> str:
+    return " ".join(next(chapter for chapter in CHAPTERS if chapter.analysis == analysis).found(table))
+
+
+@pytest.mark.parametrize(("analysis", "change", "expected"), CASES, ids=[f"{one[0]}-{one[2][:40]}" for one in CASES])
+def test_the_sentence_turns_with_the_numbers(
+    analysis: str, change: Callable[[Table], Table], expected: str, make_tables: Make
+) -> None:
+    table = made_up(analysis, make_tables)
+    before = table.copy()
+    assert expected in found(analysis, change(table))
+    pd.testing.assert_frame_equal(table, before)
+
+
+def test_every_chapter_asks_a_question_and_has_such_a_test() -> None:
+    for chapter in CHAPTERS:
+        assert chapter.question.endswith("?"), chapter.analysis
+        assert chapter.source, chapter.analysis
+        assert len(FLIPS[chapter.analysis]) > 1, chapter.analysis
+
+
+@pytest.mark.parametrize("analysis", [name for name in FLIPS if name not in ("explorer", "pronouns")])
+def test_of_several_tasks_each_is_named(analysis: str, make_tables: Make) -> None:
+    said = found(analysis, stacked(make_tables, analysis, "rte", "mrpc", layers=3, heads=2))
+    assert "RTE" in said
+    assert "MRPC" in said
+
+
+def test_methods_are_told_apart_only_by_their_intervals(make_tables: Make) -> None:
+    table = made_up("faithfulness", make_tables)
+    asked = table["measure"] == "comprehensiveness"
+    best = asked & (table["method"] == "blank_out")
+    wide = table.assign(value=table["value"].mask(best, 2.0), low=-9.0, high=9.0)
+    assert "most comprehensive is blank-out: 2.000 [-9.000, 9.000]" in found("faithfulness", wide).lower()
+    assert "not told apart by their intervals" in found("faithfulness", wide)
+    narrow = wide.assign(low=wide["value"] - 1e-3, high=wide["value"] + 1e-3)
+    assert "not told apart" not in found("faithfulness", narrow)
