@@ -14,7 +14,7 @@ from effective_attention.explorer.sides import Side, best_label
 _SCRIPT = 160_000  # bytes of a page without numbers
 _PER_WEIGHT = 2.6  # bytes, of a standard and its effective weight together: measured, see docs/explorer.md
 _PER_NEURON = 1.9  # bytes, of a number of a query or a key
-_MOST_LETTERS = 160  # of a text
+_MOST_LETTERS = 100  # of a text
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,9 @@ from effective_attention.explorer.sides import Prediction, Side
 OWN_TEXT = -1
 SCHEMA = Schema(
     (
-        Column("examples", "how many examples of the split have a page; 1: one page, maybe of the user's text", "whole"),
+        Column(
+            "examples", "how many examples of the split have a page; 1: one page, maybe of the user's text", "whole"
+        ),
         Column("example", "number of the example in the split; -1: the user's text", "whole", low=OWN_TEXT, key=True),
         Column("side", "0, or 1 for what it is compared with", "whole", low=0, high=1, key=True),
         Column("name", "what the side is called; empty where there is one", "name", missing=True),

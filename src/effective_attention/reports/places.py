@@ -12,17 +12,17 @@ def shown_place(place: str) -> str:
 
     >>> shown_place("/home/ada/models/my-bert"), shown_place("google/bert_uncased_L-2"), shown_place("runs/mrpc/first")
     ('my-bert', 'google/bert_uncased_L-2', 'runs/mrpc/first')
-    >>> shown_place("/home/ada/runs/mrpc/first/checkpoints/last.ckpt"), shown_place(r"C:\\\\models\\\\my-bert")
+    >>> shown_place("/home/ada/runs/mrpc/first/checkpoints/last.ckpt"), shown_place("C:/models/my-bert")
     ('first/checkpoints/last.ckpt', 'my-bert')
     """
-    for kind in (PurePosixPath, PureWindowsPath):
-        path = kind(place)
+    for path in (PurePosixPath(place), PureWindowsPath(place)):
         if path.is_absolute() or path.parts[:1] in (("~",), ("..",)):
             kept = 3 if path.parent.name == _CHECKPOINTS else 1
-            return PurePosixPath(*[part for part in path.parts if part not in (path.anchor, "~", "..")][-kept:]).as_posix()
+            folders = [part for part in path.parts if part not in (path.anchor, "~", "..")]
+            return "/".join(folders[-kept:])
     return place
 
 
 def shown_model(name: str) -> str:
     """Write the name of a model: of a folder its last part, of a hub id all of it."""
-    return Path(name).name if name and Path(name).is_dir() else shown_place(name)
+    return Path(name).resolve().name if name and Path(name).is_dir() else shown_place(name)

@@ -16,7 +16,7 @@ export function fillCards() {
 /** @type {(side: Side, index: number) => HTMLElement} */
 function cardOf(side, index) {
   const ownName = sideName(index);
-  const tokens = side.keys === null ? `${side.size} tokens` : `from ${side.size} tokens to ${side.keys.size}`;
+  const tokens = tokenCounts(side.joined?.side ?? side);
   const sizes = [tokens, `${side.layers} layers × ${side.heads} heads`];
   const lacking = header.attentions.includes("effective") ? "" : STANDARD_ONLY;
   const facts = [side.model, side.checkpoint, ...sizes, lacking].filter(Boolean).join(" · ");
@@ -27,6 +27,12 @@ function cardOf(side, index) {
   const answers = [prediction, goldOf(side)].filter((part) => part !== null);
   const box = answers.length > 0 ? [make("div", { className: "answers" }, ...answers)] : [];
   return make("article", { className: "card" }, words, ...box);
+}
+
+/** @type {(side: Side) => string} */
+function tokenCounts({ size, keys, words }) {
+  const joined = words === null ? "" : ` in ${words.tokens.length} words`;
+  return keys === null ? `${size} tokens${joined}` : `from ${size} tokens to ${keys.size}`;
 }
 
 /** @type {(text: string, index: number, all: string[]) => HTMLElement} */

@@ -40,7 +40,8 @@ export function buildToolbar() {
   byId("stacks").append(...header.stacks.map((stack) => choiceOf("stack", stack, STACK_TITLES[stack])));
   byId("views").append(...VIEWS.map((view) => choiceOf("view", view, viewTitle(view))));
   byId("parts").append(...header.attentions.map((part) => choiceOf("part", part, PART_TITLES[part])));
-  if (canCompare()) byId("parts").append(compareButton());
+  byId("compare").hidden = !canCompare();
+  if (canCompare()) buildCompare(byId("compare"));
   byId("levels").hidden = !hasWords();
   byId("levels").append(...["words", "pieces"].map(levelButton));
   byId("between-field").hidden = !hasPairs();
@@ -65,12 +66,11 @@ function choiceOf(field, value, title) {
   return button;
 }
 
-/** @type {() => HTMLElement} */
-function compareButton() {
-  const title = `${differenceName("minus")}, of the chosen attention (c)`;
-  const button = make("button", { type: "button", id: "compare", title, textContent: differenceName() });
+/** @type {(button: HTMLButtonElement) => void} */
+function buildCompare(button) {
+  button.title = `${differenceName("minus")}, of the chosen attention (c)`;
+  button.textContent = differenceName();
   button.addEventListener("click", () => setState({ compare: !state.compare }));
-  return button;
 }
 
 /** @type {(level: string) => HTMLElement} */
@@ -164,7 +164,7 @@ function showChoices() {
     const reason = level === "words" && state.view === "neuron" ? PIECES_ONLY : null;
     showChoice(button, showsWords() === (level === "words"), LEVEL_TITLES[level], reason);
   }
-  byId("compare")?.setAttribute("aria-pressed", String(state.compare));
+  byId("compare").setAttribute("aria-pressed", String(state.compare));
 }
 
 /**
