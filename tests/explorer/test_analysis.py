@@ -32,7 +32,7 @@ def whole(subject, context):
 def shown(subject, context, **options):
     analysis = ExplorerPage(**options).setup(context)
     table = run_analyses(subject, {"explorer": analysis})["explorer"]
-    return table, analysis.page()
+    return table, dict(analysis.pages())["explorer.html"]
 
 
 def assert_shows(page, side, seen):
@@ -53,6 +53,10 @@ def test_an_example_of_the_split(subject, whole, singles):
     assert table["label"].tolist() == ["not_equivalent", "equivalent"]
     assert table["value"].tolist() == pytest.approx(chances, abs=1e-6)
     assert [chance for _, chance in side["prediction"]["probabilities"]] == table["value"].tolist()
+    gold = ("not_equivalent", "equivalent")[subject.split.examples.labels[5]]
+    best = table.loc[table["value"].idxmax(), "label"]
+    assert (side["gold"], side["right"]) == (gold, bool(best == gold))
+    assert (table["gold"].tolist(), table["example"].tolist()) == ([gold] * 2, [5, 5])
     assert table[["side", "layers", "heads", "tokens"]].drop_duplicates().values.tolist() == [
         [0, 2, 4, int(singles[5].lengths)]
     ]
@@ -73,6 +77,7 @@ def test_a_text_of_the_users(subject, whole):
     own = trace(subject.model, whole.tokenizer(*texts, return_tensors="pt"))
     _, page = shown(subject, dataclasses.replace(whole, text=UserText(texts, own)), example=99)
     (side,) = header_of(page)["sides"]
+    assert (side["gold"], side["right"]) == (None, None)
     assert (side["texts"], side["segments"]) == (list(texts), own.inputs["token_type_ids"][0].tolist())
     np.testing.assert_allclose(numbers_of(page, 0, "standard", 1) / 1e5, own.layers[1].attention[0].numpy(), atol=6e-6)
 
@@ -102,7 +107,9 @@ def test_beside_another_text(subject, whole):
 
 def test_a_pretrained_model_predicts_nothing(subject, whole):
     table, page = shown(subject, dataclasses.replace(whole, models=OtherModels()))
-    assert header_of(page)["sides"][0]["prediction"] is None
+    (side,) = header_of(page)["sides"]
+    assert (side["prediction"], side["right"]) == (None, None)
+    assert side["gold"] in ("not_equivalent", "equivalent")
     assert table[["label", "value"]].fillna("none").values.tolist() == [["", "none"]]
 
 
@@ -113,7 +120,9 @@ def test_a_score(make_subject):
     table, page = shown(subject, context)
     score = float(subject.trace([0]).logits[0, 0])
     assert (table["label"].tolist(), table["value"].tolist()) == (["score"], pytest.approx([score]))
-    assert header_of(page)["sides"][0]["prediction"] == {"kind": "score", "score": pytest.approx(score)}
+    (side,) = header_of(page)["sides"]
+    assert side["prediction"] == {"kind": "score", "score": pytest.approx(score)}
+    assert (side["gold"], side["right"]) == (pytest.approx(subject.split.examples.labels[0]), None)
 
 
 @pytest.mark.parametrize(
@@ -126,6 +135,7 @@ def test_a_score(make_subject):
         ({"beside_text": " "}, r"analysis\.explorer\.beside_text must be a text, got ' '"),
         ({"beside_text": 7}, r"analysis\.explorer\.beside_text must be a text, got 7"),
         ({"beside_text_pair": "x"}, r"beside_text_pair is given without analysis\.explorer\.beside_text"),
+        ({"examples": 0}, r"analysis\.explorer\.examples must be at least 1, or null for one page, got 0"),
         ({"neurons": "yes"}, r"analysis\.explorer\.neurons must be true or false, got 'yes'"),
     ],
 )
@@ -158,18 +168,20 @@ def test_the_command_writes_the_page(trained, compose, tmp_path: Path, capsys):
     assert f"explorer: {path} (0." in capsys.readouterr().out
     first, second = header_of(page)["sides"]
     assert first["texts"] == second["texts"] == ["Well, a <b>cat</b> sat.", "Did it?"]
-    assert (first["model"], first["checkpoint"], first["name"]) == ("tiny", str(trained.folder), "finetuned")
+    assert (first["model"], first["checkpoint"], first["name"]) == ("tiny", trained.folder.name, "finetuned")
     assert (second["model"], second["checkpoint"], second["name"]) == ("tiny", None, "pretrained")
     table = pd.read_parquet(tmp_path / "run" / "tables" / "explorer.parquet")
     assert table["checkpoint"].tolist() == [str(trained.folder)] * 2 + [""]
     assert (tmp_path / "run" / "report.html").is_file()
+    assert str(tmp_path) not in page  # people send it away
+    assert str(trained.folder) not in page
 
 
 def test_beside_another_run(trained, compose, tmp_path: Path):
     evaluate(compose("evaluate", "analysis=explorer", f"analysis.explorer.beside={trained.folder}", "seed=5"))
     page = (tmp_path / "run" / "explorer.html").read_text(encoding="utf-8")
     header = header_of(page)
-    assert [side["name"] for side in header["sides"]] == ["pretrained", str(trained.folder)]
+    assert [side["name"] for side in header["sides"]] == ["pretrained", trained.folder.name]
     assert [side["prediction"] is None for side in header["sides"]] == [True, False]
     assert header["same_tokens"] is True
     assert not np.array_equal(numbers_of(page, 0, "standard", 0), numbers_of(page, 1, "standard", 0))

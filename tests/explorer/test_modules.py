@@ -192,13 +192,15 @@ def test_the_entry_must_be_there(tmp_path: Path) -> None:
 
 # --- the page's own ---
 
+PAGES = ("start.js", "index.js")
+
 
 def test_every_script_of_the_page_is_imported_by_another() -> None:
     files = {path.relative_to(TEMPLATES).as_posix() for path in TEMPLATES.rglob("*.js")}
-    assert set(order(TEMPLATES)) == files
+    assert {module.path for entry in PAGES for module in load(TEMPLATES, entry)} == files
     assert {path.name for path in TEMPLATES.rglob("*") if path.is_file() and path.suffix != ".js"} == {
-        "explorer.css",
-        "explorer.html.j2",
+        "shared.css",
+        *(f"{name}.{kind}" for name in ("explorer", "index") for kind in ("css", "html.j2")),
     }
 
 

@@ -133,8 +133,8 @@ def test_markup_that_gets_in_cannot_run_or_fetch(chromium: Any, tmp_path: Path) 
 def test_two_sides_share_scale_and_pointer(chromium: Any, tmp_path: Path) -> None:
     with opened(chromium, tmp_path, "pair", "view=heatmap&layer=1&head=2") as page:
         assert page.evaluate("[...document.querySelectorAll('.pane h2')].map((title) => title.textContent)") == [
-            "before",
             "after",
+            "before",
         ]
         limit = max(int(whole(side, "standard", 1)[2].max()) for side in pair()) / 1e5
         assert page.get_attribute("#legend-bar", "aria-label") == f"colour scale from 0 to {limit:.2f}"
@@ -143,14 +143,17 @@ def test_two_sides_share_scale_and_pointer(chromium: Any, tmp_path: Path) -> Non
         assert page.locator(".pane canvas").nth(1).screenshot() != alone  # the same cell is marked on the other side
 
 
-def test_second_minus_first(chromium: Any, tmp_path: Path) -> None:
+def test_the_difference_is_the_first_side_minus_the_one_beside_it(chromium: Any, tmp_path: Path) -> None:
     with opened(chromium, tmp_path, "pair", "view=heatmap&layer=1&head=2&query=3&key=4") as page:
+        assert page.inner_text("#compare") == "after \u2212 before"
         page.click("#compare")
         settle(page)
         assert page.locator(".pane").count() == 1
+        assert page.inner_text(".pane h2") == "after \u2212 before"
+        assert "standard after \u2212 before " in readout(page)["text"]
         for part in PARTS:
             first, second = (whole(side, part, 1)[2, 3, 4] for side in pair())
-            assert readout(change(page, part=part))["value"] == text_of(second - first)
+            assert readout(change(page, part=part))["value"] == text_of(first - second)
         page.keyboard.press("c")
         settle(page)
         assert page.locator(".pane").count() == 2
@@ -158,7 +161,7 @@ def test_second_minus_first(chromium: Any, tmp_path: Path) -> None:
 
 def test_texts_of_their_own_are_not_subtracted(chromium: Any, tmp_path: Path) -> None:
     with opened(chromium, tmp_path, "texts", "view=heatmap&compare=1&query=6&key=6") as page:
-        assert page.locator("#compare").count() == 0
+        assert not page.is_visible("#compare")
         assert page.locator(".pane").count() == 2
         for view in VIEWS:
             change(page, view=view)

@@ -133,15 +133,15 @@ def test_csv_of_two_sides_is_two_files_and_of_their_difference_one(chromium: Any
         names: list[str] = []
         page.on("download", lambda each: names.append(each.suggested_filename))
         page.click("#export")
-        with page.expect_event("download", lambda each: "after" in each.suggested_filename):
+        with page.expect_event("download", lambda each: "before" in each.suggested_filename):
             page.click("[data-export=csv]")
-        assert names == [f"attention-standard-layer1-head1-{name}.csv" for name in ("before", "after")]
+        assert names == [f"attention-standard-layer1-head1-{name}.csv" for name in ("after", "before")]
         change(page, compare=True)
         path = downloaded(page, "csv", tmp_path)
-        assert path.name == "attention-standard-second-minus-first-layer1-head1.csv"
+        assert path.name == "attention-standard-after-minus-before-layer1-head1.csv"
         rows = list(csv.reader(path.open(encoding="utf-8", newline="")))
         first, second = (whole(side, "standard", 1)[1] for side in pair())
-        assert [row[1:] for row in rows[1:]] == [list(map(text_of, row)) for row in second - first]
+        assert [row[1:] for row in rows[1:]] == [list(map(text_of, row)) for row in first - second]
 
 
 def test_nothing_to_save_is_said(chromium: Any, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from helpers.browser import (
+    CONTRAST,
     LAYERS,
     PARTS,
     change,
@@ -135,29 +136,6 @@ def test_the_link_is_copied_or_shown(chromium: Any, tmp_path: Path) -> None:
         page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")  # as in a notebook
         page.click("#link")
         assert page.inner_text("#toast").endswith("one.html#view=model")
-
-
-CONTRAST = """() => {
-  const rgb = (text) => text.match(/[\\d.]+/g).map(Number);
-  const part = (c) => (c <= 10 ? c / 3294.6 : ((c / 255 + 0.055) / 1.055) ** 2.4);
-  const light = ([red, green, blue]) => 0.2126 * part(red) + 0.7152 * part(green) + 0.0722 * part(blue);
-  const ground = (element) => {
-    for (let at = element; at; at = at.parentElement) {
-      const colour = rgb(getComputedStyle(at).backgroundColor);
-      if (colour.length === 3 || colour[3] === 1) return colour;
-    }
-    return [255, 255, 255];
-  };
-  const poor = [];
-  for (const element of document.querySelectorAll("body *")) {
-    const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
-    if (!own || !element.checkVisibility() || element.disabled || element.closest("script, noscript, option")) continue;
-    const [a, b] = [light(rgb(getComputedStyle(element).color)), light(ground(element))];
-    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    if (ratio < 4.5) poor.push([element.tagName, element.textContent.slice(0, 30), ratio]);
-  }
-  return poor;
-}"""
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -13,11 +13,16 @@ import numpy as np
 
 from effective_attention.explorer.page import build_page
 from effective_attention.explorer.sides import KeyTokens, Side
+from effective_attention.explorer.words import Words
 
 LAYERS = 2
 HEADS = 3
 WIDTH = 4
 TOKENS = ["[CLS]", "the", "fox", "jumps", "over", ".", "[SEP]"]
+PIECES = ["[CLS]", "the", "fo", "##x", "jump", "##ed", "[SEP]", "it", "ran", "[SEP]"]
+SEGMENTS = [0] * 7 + [1] * 3
+STARTS = [0, 1, 2, 4, 6, 7, 8, 9]
+WORDS = ["[CLS]", "the", "fox", "jumped", "[SEP]", "it", "ran", "[SEP]"]
 WRITTEN = ["[BOS]", "le", "renard", "saute"]
 HOSTILE = [
     "[CLS]",
@@ -33,6 +38,28 @@ HOSTILE = [
     "[SEP]",
 ]
 PARTS = ("standard", "effective", "null", "difference")
+# texts that cannot be read well on their ground: tag, text, contrast
+CONTRAST = """() => {
+  const rgb = (text) => text.match(/[\\d.]+/g).map(Number);
+  const part = (c) => (c <= 10 ? c / 3294.6 : ((c / 255 + 0.055) / 1.055) ** 2.4);
+  const light = ([red, green, blue]) => 0.2126 * part(red) + 0.7152 * part(green) + 0.0722 * part(blue);
+  const ground = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      const colour = rgb(getComputedStyle(at).backgroundColor);
+      if (colour.length === 3 || colour[3] === 1) return colour;
+    }
+    return [255, 255, 255];
+  };
+  const poor = [];
+  for (const element of document.querySelectorAll("body *")) {
+    const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
+    if (!own || !element.checkVisibility() || element.disabled || element.closest("script, noscript, option")) continue;
+    const [a, b] = [light(rgb(getComputedStyle(element).color)), light(ground(element))];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < 4.5) poor.push([element.tagName, element.textContent.slice(0, 30), ratio]);
+  }
+  return poor;
+}"""
 
 
 def made_up(
@@ -107,8 +134,16 @@ def causal() -> Side:
 
 
 @cache
+def sentences(**facts: Any) -> Side:
+    """Make up a side of two sentences, some of whose words have several pieces."""
+    texts = ("the fox jumped", "it ran")
+    side = made_up(PIECES, texts=texts, gold="no", **facts)
+    return replace(side, segments=SEGMENTS, words=Words(WORDS, STARTS))
+
+
+@cache
 def pair() -> tuple[Side, Side]:
-    return made_up(name="before"), made_up(seed=1, name="after")
+    return made_up(name="after"), made_up(seed=1, name="before")
 
 
 @cache
@@ -131,6 +166,8 @@ def page_of(kind: str) -> str:
         "causal": lambda: [causal()],
         "causal and not": lambda: [replace(causal(), name="left to right"), replace(one(), name="both ways")],
         "pair": lambda: list(pair()),
+        "sentences": lambda: [sentences()],
+        "two of sentences": lambda: [sentences(name="finetuned"), sentences(seed=1, name="pretrained")],
         "texts": lambda: [made_up(name="first"), made_up(["[CLS]", "a", "[SEP]"], seed=2, name="second")],
         "hostile": lambda: [
             made_up(
@@ -146,12 +183,21 @@ def page_of(kind: str) -> str:
 
 @contextmanager
 def opened(
-    chromium: Any, folder: Path, kind: str = "one", hash_: str = "", *, width: int = 1200, scheme: str = "light"
+    chromium: Any,
+    folder: Path,
+    kind: str = "one",
+    hash_: str = "",
+    *,
+    width: int = 1200,
+    scheme: str = "light",
+    touch: bool = False,
 ) -> Iterator[Any]:
     """Open and draw a page; afterwards check: no console message, no error, no request but for the file itself."""
     path = folder / f"{kind}.html"
     path.write_text(page_of(kind), encoding="utf-8")
-    context = chromium.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, accept_downloads=True)
+    context = chromium.new_context(
+        viewport={"width": width, "height": 800}, color_scheme=scheme, accept_downloads=True, has_touch=touch
+    )
     page = context.new_page()
     seen: list[str] = []
     page.on("console", lambda message: seen.append(f"console: {message.text}"))

@@ -1,52 +1,53 @@
-"""One text, every layer and head, to look around in: the interactive page.
+"""One text, every layer and head, to look around in: the interactive page; or a page for each of many, and a list.
 
 Vig (2019), "A multiscale visualization of attention in the transformer model": attention-head view, model view and
 neuron view; Vig & Belinkov (2019) use them to find and show their heads. Ours has effective and null attention beside
-standard attention, and a second model or text beside the first. What the page shows is put together here;
-``explorer.page`` makes it one HTML file.
+standard attention, and a second model or text beside the first. What a page shows is put together in
+``explorer.compared``; ``explorer.page`` makes it one HTML file, ``explorer.index`` the list.
 
 The text is one of the split, or the user's own. It is run through the model on its own, whichever batch it is in.
 """
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
-from transformers import PreTrainedModel
+from torch import Tensor
 
 from effective_attention.analyses.common.base import Analysis, Context, TextAnalysis
-from effective_attention.analyses.common.options import check_flag
-from effective_attention.analyses.common.schema import Column, Schema
-from effective_attention.attention.trace import Trace, one_text, trace
-from effective_attention.data.own_text import trace_texts
+from effective_attention.analyses.common.options import check_flag, is_whole_number
+from effective_attention.attention.model_facts import device_of
+from effective_attention.attention.trace import Trace, for_model, one_text, trace
 from effective_attention.errors import UserError
-from effective_attention.explorer.page import build_page
-from effective_attention.explorer.sides import Prediction, Side, prediction_of, side_of
+from effective_attention.explorer.compared import Comparison
+from effective_attention.explorer.index import IndexRow, build_index, expected_bytes, megabytes
+from effective_attention.explorer.page import build_page, title_of
+from effective_attention.explorer.sides import Prediction, Side
+from effective_attention.explorer.table import OWN_TEXT, SCHEMA, answers, rows_of, written
 from effective_attention.processes import gather
 
-PRETRAINED = "pretrained"
-SCHEMA = Schema(
-    (
-        Column("examples", "always 1: one example of the split, or the user's text", "whole", low=1, high=1),
-        Column("side", "0, or 1 for what it is compared with", "whole", low=0, high=1, key=True),
-        Column("name", "what the side is called; empty where there is one", "name", missing=True),
-        Column("model", "whose attention is shown", "name"),
-        Column("checkpoint", "where its weights come from; empty: not from a checkpoint", "name"),
-        Column("layers", "of the model", "whole", low=1),
-        Column("heads", "of a layer", "whole", low=1),
-        Column("tokens", "of the text", "whole", low=1),
-        Column("label", "what may be predicted; empty where nothing is", "name", key=True, missing=True),
-        Column("value", "probability of the label, or the score"),
-    )
-)
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What is kept of an example until its page is made: next to nothing."""
+
+    inputs: dict[str, Tensor]
+    prediction: Prediction | None
+    gold: str | float | None
 
 
 class ExplorerPage(TextAnalysis):
     """One text, every layer and head, as an interactive page; ``SCHEMA`` describes the table.
 
     Args:
-        example: Which example of the split, counted from 0; not read where the user wrote a text.
+        example: Which example of the split, counted from 0; not read where the user wrote a text, or with ``examples``.
+        examples: A page for each of so many examples, evenly spread over the split, and a list of them; None: one.
         beside: To compare with: ``pretrained`` for the model as it was before finetuning, or a run directory or .ckpt
             file; None: nothing.
         beside_text: To compare with: the same model on another text.
@@ -55,6 +56,7 @@ class ExplorerPage(TextAnalysis):
     """
 
     schema = SCHEMA
+    comparison: Comparison
 
     @classmethod
     def analysis_name(cls) -> str:
@@ -65,152 +67,156 @@ class ExplorerPage(TextAnalysis):
         self,
         *,
         example: int = 0,
+        examples: int | None = None,
         beside: object = None,
         beside_text: object = None,
         beside_text_pair: object = None,
         neurons: bool = True,
     ) -> None:
         super().__init__(example=example)
-        _check_texts(beside_text, beside_text_pair)
+        _check_beside(beside, beside_text, beside_text_pair)
         check_flag("analysis.explorer.neurons", neurons)
-        if beside is not None and beside_text is not None:
-            raise UserError(
-                "analysis.explorer.beside and analysis.explorer.beside_text exclude each other; leave one of them out"
-            )
-        self.beside = beside
+        if examples is not None and not is_whole_number(examples):
+            raise UserError(f"analysis.explorer.examples must be at least 1, or null for one page, got {examples!r}")
+        self.examples = examples
+        self.beside = None if beside is None else str(beside)
         self.neurons = neurons
         self.other_texts = tuple(str(text) for text in (beside_text, beside_text_pair) if text is not None)
         self.sides: list[Side] = []
+        self.seen: dict[int, _Seen] = {}
 
     def setup(self, context: Context) -> Analysis:
         """Check that there is a text to show, and a model to compare with where one is wanted."""
         super().setup(context)
         if context.text is not None and not context.text.texts[0].strip():
             raise UserError("text is empty; add text=<some words>, or leave it out to see an example of the split")
-        if self.beside is not None:
-            _check_beside(context, self.beside)
+        if context.text is not None and self.examples is not None:
+            raise UserError("analysis.explorer.examples shows examples of the split; leave out that, or text=...")
+        self.comparison = Comparison(context, self.beside, self.other_texts, self.neurons)
+        self.comparison.check()
         self.sides = []
+        self.seen = {}
         return self
+
+    def chosen(self) -> list[int]:
+        """List the examples that have a page."""
+        total = self.context.examples
+        if self.examples is None:
+            return [self.example]
+        count = min(self.examples, total)
+        return [number * total // count for number in range(count)]
+
+    def wants(self, indices: Sequence[int]) -> bool:
+        """Ask for the batches that have the examples."""
+        return self.context.text is None and not set(self.chosen()).isdisjoint(indices)
+
+    def update(self, trace: Trace) -> None:
+        """Look at the example; of many, keep what their pages can be made of later, one by one."""
+        if self.examples is None:
+            super().update(trace)
+            return
+        wanted = set(self.chosen())
+        for row, number in enumerate(trace.inputs["index"].tolist()):
+            if number in wanted:
+                own = trace.example(row)
+                inputs = {name: value.cpu() for name, value in _inputs(trace, row).items()}
+                self.seen[number] = _Seen(inputs, self.comparison.learnt(own), self._gold(own))
 
     def look(self, trace: Trace) -> pd.DataFrame:
         """Put together what the page shows: one side, or two to compare."""
-        self.sides = self._make_sides(trace)
-        rows = [
-            {
-                "examples": 1,
-                "side": number,
-                "name": side.name,
-                "model": side.model,
-                "checkpoint": side.checkpoint or "",
-                "layers": len(side.standard),
-                "heads": len(side.standard[0]),
-                "tokens": side.size,
-                "label": label,
-                "value": value,
-            }
-            for number, side in enumerate(self.sides)
-            for label, value in _answers(side.prediction)
-        ]
-        return pd.DataFrame(rows)
+        seen = trace if trace.layers[0].reading == "padded" else _alone(trace)
+        prediction, gold = self.comparison.learnt(seen), self._gold(trace)
+        self.sides = self.comparison.sides(seen, self._texts(self.example), prediction, gold)
+        number = OWN_TEXT if self.context.text is not None else self.example
+        return pd.DataFrame(rows_of(number, self.sides))
 
     def compute(self) -> pd.DataFrame:
-        """Bring table and sides to every process; only one is asked for the page."""
-        table = super().compute()
-        self.sides = next(sides for sides in gather(self.sides) if sides)
-        return table
+        """Bring table, sides and what was kept to every process; only one is asked for pages."""
+        if self.examples is None:
+            table = super().compute()
+            self.sides = next(sides for sides in gather(self.sides) if sides)
+            return table
+        self.seen = dict(sorted(item for part in gather(self.seen) for item in part.items()))
+        return pd.DataFrame([row for number in self.seen for row in self._row(number)])
 
-    def page(self) -> str:
-        """Build the page of the sides."""
-        models = dict.fromkeys(side.model for side in self.sides)
-        return build_page(self.sides, title=f"Attention of {' and '.join(models)}")
+    def pages(self) -> Iterator[tuple[str, str]]:
+        """Yield the page; or one for each example, made when it is asked for, and then the list of them all."""
+        if self.examples is None:
+            yield "explorer.html", build_page(self.sides)
+            return
+        log.info("explorer: %d pages, about %s in all", len(self.seen), megabytes(self._expected()))
+        rows = []
+        for number, seen in self.seen.items():
+            sides = self._sides(number, seen)
+            place = f"explorer/{number}.html"
+            page = build_page(sides, title=f"{title_of(sides)}, example {number}", index="../explorer.html")
+            rows.append(IndexRow.of(number, place, sides[0], len(page.encode())))
+            yield place, page
+        log.info("explorer: %d pages written, %s in all", len(rows), megabytes(sum(row.bytes for row in rows)))
+        yield "explorer.html", build_index(rows, title=title_of(sides), examples=self.context.examples)
 
-    def _make_sides(self, cut: Trace) -> list[Side]:
-        context = self.context
-        seen = cut if cut.layers[0].reading == "padded" else trace(cut.model, one_text(cut, 0))  # without companions
-        texts = self._texts()
-        facts = {"model": context.facts.get("run/model", ""), "checkpoint": context.facts.get("run/checkpoint")}
-        name = self._own_name(facts["checkpoint"])
-        first = self._side(seen, texts, prediction=self._learnt(seen), name=name, **facts)
-        if self.other_texts:
-            return [first, self._on_other_text(seen, **facts)]
-        if self.beside is None:
-            return [first]
-        if self.beside == PRETRAINED:
-            return [first, self._in_pretrained(seen, texts, **facts)]
-        return [first, self._in_run(seen, texts)]
+    def _sides(self, number: int, seen: _Seen) -> list[Side]:
+        probe = self.context.probe
+        assert probe is not None, "the explorer needs the model (Context.probe)"
+        inputs = {name: value.to(device_of(probe.model)) for name, value in seen.inputs.items()}
+        own = trace(probe.model, inputs, reading=probe.layers[0].reading)
+        return self.comparison.sides(own.example(0), self._texts(number), seen.prediction, seen.gold)
 
-    def _texts(self) -> tuple[str, ...]:
+    def _texts(self, number: int) -> tuple[str, ...]:
         """Return the texts that were tokenised."""
         context = self.context
         if context.text is not None:
             return context.text.texts
         if context.split.texts is None:
             raise ValueError("the explorer needs to know the split's texts (SplitFacts.texts)")
-        return context.split.texts(self.example)
+        return context.split.texts(number)
 
-    def _own_name(self, checkpoint: str | None) -> str:
-        if self.other_texts:
-            return "first text"
-        if self.beside is None:
-            return ""
-        finetuned = self.context.models.pretrained is not None
-        return checkpoint if checkpoint and self.beside != PRETRAINED else "finetuned" if finetuned else PRETRAINED
+    def _gold(self, seen: Trace) -> str | float | None:
+        labels = seen.inputs.get("labels")
+        return self.comparison.gold(None if labels is None else labels[0].item())
 
-    def _side(self, seen: Trace, texts: tuple[str, ...], **facts: Any) -> Side:
-        return side_of(seen, self.context.tokenizer, texts, neurons=self.neurons, **facts)
-
-    def _on_other_text(self, seen: Trace, **facts: Any) -> Side:
-        options: dict[str, Any] = {"max_length": self.context.max_length, "reading": seen.layers[0].reading}
-        other, segments = trace_texts(seen.model, self.context.tokenizer, self.other_texts, **options)
-        facts |= {"prediction": self._learnt(other), "name": "second text", "segments": segments}
-        return self._side(other, self.other_texts, **facts)
-
-    def _in_pretrained(self, seen: Trace, texts: tuple[str, ...], **facts: Any) -> Side:
-        """Show the same text in the pretrained model, without prediction: its classification head is random."""
-        load = self.context.models.pretrained
-        if load is None:
-            raise ValueError("the explorer needs the pretrained model (OtherModels.pretrained)")
-        other = trace(load().to(seen.model.device), seen.inputs, reading=seen.layers[0].reading)
-        return self._side(other, texts, **{**facts, "checkpoint": None, "name": PRETRAINED})
-
-    def _in_run(self, seen: Trace, texts: tuple[str, ...]) -> Side:
-        """Show the same text in another run's model; on the same tokens, if it has the same vocabulary."""
-        context = self.context
-        reading = seen.layers[0].reading
-        place = str(self.beside)
-        model, tokenizer, name = _restore(context, place)
-        model.to(seen.model.device)
-        if tokenizer.get_vocab() == context.tokenizer.get_vocab():
-            other = trace(model, seen.inputs, reading=reading)
-            segments = None
-        else:
-            other, segments = trace_texts(model, tokenizer, texts, max_length=context.max_length, reading=reading)
-        facts: dict[str, Any] = {
-            "prediction": self._prediction(other),
-            "model": name,
-            "checkpoint": place,
-            "name": place,
+    def _row(self, number: int) -> list[dict[str, Any]]:
+        """Make the rows of one example of many, whose page is not there yet."""
+        seen, facts = self.seen[number], self.context.facts
+        row = {
+            "examples": len(self.seen),
+            "example": number,
+            "side": 0,
+            "name": "",
+            "model": facts.get("run/model", ""),
+            "checkpoint": facts.get("run/checkpoint") or "",
+            "layers": self.context.layers,
+            "heads": self.context.heads,
+            "tokens": _length(seen.inputs),
+            "gold": written(seen.gold),
         }
-        return side_of(other, tokenizer, texts, segments=segments, neurons=self.neurons, **facts)
+        return [row | answer for answer in answers(seen.prediction)]
 
-    def _learnt(self, seen: Trace) -> Prediction | None:
-        """Return the prediction of a finetuned model; a pretrained one has a random classification head, so None."""
-        return None if self.context.models.pretrained is None else self._prediction(seen)
-
-    def _prediction(self, seen: Trace) -> Prediction | None:
-        task = self.context.task
-        return prediction_of(seen.logits[0], task.labels) if task is not None and task.has_labels else None
-
-
-def _answers(prediction: Prediction | None) -> list[tuple[str, float]]:
-    if prediction is None:
-        return [("", float("nan"))]
-    if prediction["kind"] == "score":
-        return [("score", prediction["score"])]
-    return [(label, chance) for label, chance in prediction["probabilities"]]
+    def _expected(self) -> int:
+        """Estimate how many bytes all pages will have."""
+        sides = 1 if self.beside is None and not self.other_texts else 2
+        lengths = [_length(seen.inputs) for seen in self.seen.values()]
+        shape = (self.context.layers, self.context.heads, self.context.width if self.neurons else 0)
+        return sum(expected_bytes(length, *shape, sides=sides) for length in lengths)
 
 
-def _check_texts(beside_text: Any, beside_text_pair: Any) -> None:
+def _alone(seen: Trace) -> Trace:
+    """Trace the text again, without companions and padding."""
+    return trace(seen.model, one_text(seen, 0))
+
+
+def _inputs(seen: Trace, row: int) -> dict[str, Tensor]:
+    """Return what one text of a batch is run with on its own; with the padding where that is part of the reading."""
+    if seen.layers[0].reading != "padded":
+        return one_text(seen, row)
+    return {name: value[row : row + 1] for name, value in for_model(seen.inputs).items()}
+
+
+def _length(inputs: dict[str, Tensor]) -> int:
+    return int(inputs["attention_mask"].sum()) if "attention_mask" in inputs else inputs["input_ids"].shape[1]
+
+
+def _check_beside(beside: Any, beside_text: Any, beside_text_pair: Any) -> None:
     for option, text in (("beside_text", beside_text), ("beside_text_pair", beside_text_pair)):
         if text is not None and (not isinstance(text, str) or not text.strip()):
             raise UserError(
@@ -218,29 +224,9 @@ def _check_texts(beside_text: Any, beside_text_pair: Any) -> None:
             )
     if beside_text is None and beside_text_pair is not None:
         raise UserError("analysis.explorer.beside_text_pair is given without analysis.explorer.beside_text; add that")
-
-
-def _check_beside(context: Context, beside: Any) -> None:
-    if beside == PRETRAINED:
-        if context.models.pretrained is None:
-            raise UserError("analysis.explorer.beside=pretrained: this is the pretrained model; add checkpoint=<run>")
-    elif not isinstance(beside, str):
-        raise UserError(f"analysis.explorer.beside must be pretrained, a run directory or a .ckpt file, got {beside!r}")
-    else:
-        _restore(context, beside)  # thrown away: what matters is whether it can be
-
-
-def _restore(context: Context, beside: str) -> tuple[PreTrainedModel, Any, str]:
-    """Load the model of a run; return it with its tokenizer and its name."""
-    from effective_attention.models.checkpoints import read_checkpoint, restore_classifier
-    from effective_attention.models.classifier import CHECKPOINT_KEY
-    from effective_attention.models.encoders import encoder_from_dict
-    from effective_attention.models.places import find_checkpoint
-
-    if context.task is None:
+    if beside is not None and beside_text is not None:
         raise UserError(
-            f"analysis.explorer.beside={beside}: there is no task that the run could have learnt; leave it out"
+            "analysis.explorer.beside and analysis.explorer.beside_text exclude each other; leave one of them out"
         )
-    state = read_checkpoint(find_checkpoint(beside, "analysis.explorer.beside"), context.task)
-    encoder = encoder_from_dict(state[CHECKPOINT_KEY]["encoder"])
-    return restore_classifier(state, context.task).model, encoder.tokenizer(), encoder.name
+    if beside is not None and not isinstance(beside, str):
+        raise UserError(f"analysis.explorer.beside must be pretrained, a run directory or a .ckpt file, got {beside!r}")

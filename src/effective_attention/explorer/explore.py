@@ -98,7 +98,7 @@ def explore(
     if not (attention is value is tokens is key_tokens is None):
         _check_bare(name, model, tokenizer, text, text_pair, target, beside, labels)
         side = bare_side(attention, value, tokens, key_tokens, model=name if isinstance(name, str) else "")
-        return Explorer(build_page([side], title=f"Attention of {side.model}" if side.model else "Attention"))
+        return Explorer(build_page([side]))
     if model is None or tokenizer is None:
         raise ValueError("explore needs a model, its tokenizer and a text, or attention=... and tokens=[...]")
     compared = _beside(model, _read_and_written(model, text, text_pair, target), beside)
@@ -107,7 +107,7 @@ def explore(
     sides: list[Side] = []
     for (one, texts), called, heading in zip(compared, names, headings, strict=True):
         sides += _sides(one, tokenizer, texts, labels, {"neurons": neurons, "model": called, "name": heading})
-    return Explorer(build_page(sides, title=f"Attention of {' and '.join(dict.fromkeys(names))}"))
+    return Explorer(build_page(sides))
 
 
 def _beside(model: nn.Module, texts: tuple[str, ...], beside: Any) -> list[tuple[nn.Module, tuple[str, ...]]]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,24 +19,27 @@ from effective_attention import __version__
 from effective_attention.attention.variants import PARTS
 from effective_attention.explorer.modules import link
 from effective_attention.explorer.packing import ALPHABET, pack, whole_numbers
-from effective_attention.explorer.sides import Array, Side
+from effective_attention.explorer.sides import Array, KeyTokens, Side
+from effective_attention.explorer.words import Words
 from effective_attention.graphs.conventions import RESIDUAL
 from effective_attention.policy import content_policy
+from effective_attention.reports.paths import model_name, without_folders
 
 TEMPLATES = Path(__file__).parent / "static"
+MADE_BY = f"effective-attention {__version__}"
 NEURON_DECIMALS = 2
 _LONG = 256  # tokens: above, one decimal less
 
 
-def build_page(sides: Sequence[Side], *, title: str) -> str:
-    """Build the page.
+def build_page(sides: Sequence[Side], *, title: str | None = None, index: str | None = None) -> str:
+    """Build the page. No folder of this machine is named in it: of a path its last part is shown.
 
     Args:
         sides: One, or two to be shown side by side; of models with three attentions (``Side.stack``), that for each.
-        title: Title of the window and of the page.
+        title: Title of the window and of the page; None: ``title_of(sides)``.
+        index: Where the list of all pages is, seen from this one; None: there is none.
     """
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
+    title = title_of(sides) if title is None else title
     blocks: dict[str, str] = {}
     decimals = decimals_for(max(side.longest for side in sides))
     stacks = list(dict.fromkeys(side.stack for side in sides if side.stack is not None))
@@ -42,7 +47,7 @@ def build_page(sides: Sequence[Side], *, title: str) -> str:
     header = {
         "version": 1,
         "title": title,
-        "made_by": f"effective-attention {__version__}",
+        "made_by": MADE_BY,
         "alphabet": ALPHABET,
         "decimals": decimals,
         "neuron_decimals": NEURON_DECIMALS,
@@ -51,18 +56,30 @@ def build_page(sides: Sequence[Side], *, title: str) -> str:
         "same_tokens": all(len(pair) == 2 and _comparable(*pair) for pair in groups),
         "sides": [_described(side, _packed(side, decimals, blocks)) for side in sides],
     }
-    script = link(TEMPLATES)
-    style = (TEMPLATES / "explorer.css").read_text(encoding="utf-8")
+    return fill("explorer", "start.js", title=title, header=_safe_json(header), blocks=blocks, index=index)
+
+
+def fill(name: str, entry: str, /, **contents: Any) -> str:
+    """Fill a template: with the styles that all pages share, its own, and the script that begins at ``entry``."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    script = _script(entry)
+    style = "".join((TEMPLATES / file).read_text(encoding="utf-8") for file in ("shared.css", f"{name}.css"))
     environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
-    return environment.get_template("explorer.html.j2").render(
-        title=title,
-        made_by=header["made_by"],
-        policy=content_policy(script, images="data: blob:"),
-        style=style,
-        script=script,
-        header=_safe_json(header),
-        blocks=blocks,
+    return environment.get_template(f"{name}.html.j2").render(
+        made_by=MADE_BY, policy=content_policy(script, images="data: blob:"), style=style, script=script, **contents
     )
+
+
+@cache
+def _script(entry: str) -> str:
+    return link(TEMPLATES, entry)
+
+
+def title_of(sides: Sequence[Side]) -> str:
+    """Write whose attention the page shows."""
+    models = dict.fromkeys(model_name(side.model) for side in sides if side.model)
+    return f"Attention of {' and '.join(models)}" if models else "Attention"
 
 
 def decimals_for(size: int) -> int:
@@ -80,14 +97,15 @@ def _comparable(one: Side, other: Side) -> bool:
 def _described(side: Side, blocks: dict[str, list[str | None]]) -> dict[str, Any]:
     heads = len(side.standard[0])
     return {
-        "name": side.name,
-        "model": side.model,
-        "checkpoint": side.checkpoint,
+        "name": without_folders(side.name),
+        "model": model_name(side.model),
+        "checkpoint": None if side.checkpoint is None else without_folders(side.checkpoint),
         "texts": list(side.texts),
         "tokens": side.tokens,
         "special": side.special,
         "segments": side.segments,
-        "keys": None if side.keys is None else {"size": len(side.keys.tokens), **vars(side.keys)},
+        "words": _words(side.words),
+        "keys": None if side.keys is None else _described_keys(side.keys),
         "stack": side.stack,
         "layers": len(side.standard),
         "heads": heads,
@@ -96,11 +114,21 @@ def _described(side: Side, blocks: dict[str, list[str | None]]) -> dict[str, Any
         "scaling": side.scaling,
         "causal": side.causal,
         "prediction": side.prediction,
+        "gold": side.gold,
+        "right": side.right,
         "ranks": side.ranks,
         "convention": "absolute",
         "residual": RESIDUAL,
         "blocks": blocks,
     }
+
+
+def _described_keys(keys: KeyTokens) -> dict[str, Any]:
+    return {"size": len(keys.tokens), "tokens": keys.tokens, "special": keys.special, "words": _words(keys.words)}
+
+
+def _words(words: Words | None) -> dict[str, Any] | None:
+    return None if words is None else asdict(words)
 
 
 def _packed(side: Side, decimals: int, blocks: dict[str, str]) -> dict[str, list[str | None]]:

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from effective_attention.attention.stacks import Stack
 from effective_attention.attention.trace import Layer, Trace
+from effective_attention.explorer.words import Words, words_of
 
 Array = NDArray[np.float64]
 Prediction = dict[str, Any]
@@ -30,10 +31,11 @@ _TAB = "\u21e5"  # ⇥
 
 @dataclass(frozen=True, eq=False)
 class KeyTokens:
-    """The tokens that are looked at, and which of them are special."""
+    """The tokens that are looked at, which of them are special, and the words they make; None: each is one."""
 
     tokens: list[str]
     special: list[bool]
+    words: Words | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +60,8 @@ class Side:
         name: What to call the side; empty where there is only one.
         keys: The tokens that are looked at, where they are others than ``tokens``.
         stack: Which attention of the model, where it has three; see ``attention.stacks``.
+        words: The words that ``tokens`` make; None: each is one, or nobody knows.
+        gold: What the data says is right: the name of a label, or a score; None: not known.
     """
 
     texts: tuple[str, ...]
@@ -76,6 +80,8 @@ class Side:
     name: str = ""
     keys: KeyTokens | None = None
     stack: Stack | None = None
+    words: Words | None = None
+    gold: str | float | None = None
 
     @property
     def size(self) -> int:
@@ -85,6 +91,12 @@ class Side:
     def longest(self) -> int:
         """Return how many tokens the longer text has."""
         return self.size if self.keys is None else max(self.size, len(self.keys.tokens))
+
+    @property
+    def right(self) -> bool | None:
+        """Tell whether the most probable label is the gold one; None where there is no such thing."""
+        best = best_label(self.prediction)
+        return None if best is None or self.gold is None else best[0] == self.gold
 
     @property
     def causal(self) -> bool:
@@ -111,7 +123,7 @@ def side_of(
         row: The example's row in the batch.
         segments: Which text each token belongs to; None: as segment ids, or the separators between texts, tell.
         neurons: Whether to include queries and keys.
-        facts: ``prediction``, ``model``, ``checkpoint`` and ``name`` of the side.
+        facts: ``prediction``, ``gold``, ``model``, ``checkpoint`` and ``name`` of the side.
 
     Raises:
         ValueError: The model's layers are not of one shape, or there is nobody to name their keys.
@@ -132,15 +144,18 @@ def side_of(
         query=_neurons(trace.layers, "query", row, places) if neurons else None,
         key=_neurons(trace.layers, "key", row, keys) if neurons else None,
         keys=None if trace.source is None else _named(trace.source, row, keys, tokenizer),
+        words=named.words,
         **facts,
     )
 
 
 def _named(trace: Trace, row: int, places: Tensor, tokenizer: Any) -> KeyTokens:
-    """Name an example's tokens, and tell which of them are special."""
+    """Name an example's tokens, tell which of them are special, and which make a word."""
     ids = trace.inputs["input_ids"][row, places].tolist()
-    special = set(tokenizer.all_special_ids)
-    return KeyTokens(readable(ids, tokenizer), [token in special for token in ids])
+    known = set(tokenizer.all_special_ids)
+    tokens = readable(ids, tokenizer)
+    special = [token in known for token in ids]
+    return KeyTokens(tokens, special, words_of(tokens, special, tokenizer))
 
 
 def _check(trace: Trace) -> None:
@@ -218,3 +233,11 @@ def prediction_of(logits: Tensor, labels: Sequence[str], *, several: bool = Fals
     chances = values.sigmoid() if several else torch.softmax(values, dim=0)
     named = [[str(label), float(chance)] for label, chance in zip(labels, chances, strict=True)]
     return {"kind": "class", "probabilities": named}
+
+
+def best_label(prediction: Prediction | None) -> tuple[str, float] | None:
+    """Return the most probable label and its probability; None where nothing, or a score, is predicted."""
+    if prediction is None or prediction["kind"] == "score":
+        return None
+    label, chance = max(prediction["probabilities"], key=lambda answer: float(answer[1]))
+    return label, chance

@@ -1,12 +1,13 @@
-"""Shorten paths: a report is sent away, and nobody needs to know where its author's folders are."""
+"""Shorten paths: reports and explorer pages are sent away, and nobody needs to know where folders are."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from pandas import DataFrame
 
-_ABSOLUTE = re.compile(r"(?<![^\s=\"'(,])(?:/|[A-Za-z]:[/\\])[^\s\"'(),]*")
+_ABSOLUTE = re.compile(r"(?<![^\s=\"'(,])(?:~?/|[A-Za-z]:[/\\]|\\\\)[^\s\"'(),]*")
 _SEPARATOR = re.compile(r"[/\\]+")
 _HIDDEN = 3  # parts in front that never show: /home/<name>/<folder>, C:\Users\<name>
 _SHOWN = 3  # parts at the end that show at most: <run>/checkpoints/last.ckpt
@@ -30,6 +31,11 @@ def _last_parts(path: str) -> str:
         return path
     shown = min(_SHOWN, max(1, len(parts) - _HIDDEN))
     return "/".join(["…", *parts[-shown:]])
+
+
+def model_name(name: str) -> str:
+    """Write the name of a model: of a folder its last part, of a hub id all of it."""
+    return Path(name).resolve().name if name and Path(name).is_dir() else without_folders(name)
 
 
 def from_here(place: str) -> str:

@@ -163,12 +163,13 @@ class PlannedAnalyses:
             for name in kept:
                 tables.write(name, told[name], self.options)
         run_analyses(subject, analyses, title="analyses", finished=finish)
-        pages = {name: analysis.page() for name, analysis in analyses.items()} if rank_and_world()[0] == 0 else {}
+        results = AnalysisResults({name: told[name] for name in self.chosen})
+        if rank_and_world()[0] == 0:
+            results.write_pages(self.run.folder, analyses)
         for part in (subject.model, subject.reference):
             if part is not None:
                 part.to("cpu")
-        ordered = {name: told[name] for name in self.chosen}
-        return AnalysisResults(ordered, {name: page for name, page in pages.items() if page is not None})
+        return results
 
     def _finished(self, subject: Subject, earlier: Path | None) -> FinishedTables:
         origin = self.run.classifier.origin
@@ -222,15 +223,26 @@ def _tagger(cfg: DictConfig, run: Run) -> Tagger | None:
 
 @dataclass
 class AnalysisResults:
-    """Tables and pages (HTML) by analysis, and where figures and the report were written."""
+    """Tables, main pages (HTML) and how many more there are by analysis, and where figures and report were written."""
 
     tables: Tables
     pages: dict[str, str] = field(default_factory=dict)
+    more_pages: dict[str, int] = field(default_factory=dict)
     figures: dict[str, Path] = field(default_factory=dict)
     report: Path | None = None
 
+    def write_pages(self, folder: Path, analyses: Mapping[str, Analysis]) -> None:
+        """Write each page as soon as it is made; only the main one of an analysis is kept in memory."""
+        for name, analysis in analyses.items():
+            for place, page in analysis.pages():
+                write_text(folder / place, page)
+                if place == f"{name}.html":
+                    self.pages[name] = page
+                else:
+                    self.more_pages[name] = self.more_pages.get(name, 0) + 1
+
     def write(self, folder: Path, facts: Mapping[str, Any]) -> None:
-        """Write ``figures/<name>.png``, ``.svg``, pages and the report; the tables are there already."""
+        """Write ``figures/<name>.png``, ``.svg`` and the report; tables and pages are there already."""
         if not self.tables:
             return
         from effective_attention.reports.chapters import all_chapters  # matplotlib: seconds
@@ -238,8 +250,6 @@ class AnalysisResults:
         from effective_attention.reports.report import write_report
         from effective_attention.reports.runs import RunResults
 
-        for name, page in self.pages.items():
-            write_text(folder / f"{name}.html", page)
         written = write_figures(folder / "figures", self.tables, all_chapters())
         self.figures = {path.stem: path for path in written}
         self.report = folder / "report.html"

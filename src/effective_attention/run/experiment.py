@@ -208,7 +208,8 @@ def _tell(run: Run, rows: list[dict[str, str]], metrics: Metrics, results: Analy
     if results.report is not None:
         print(f"report:  {results.report}")
     for name, page in results.pages.items():
-        print(f"{name}: {run.folder / name}.html ({len(page) / 1e6:.1f} MB)")
+        more = f", the list of {results.more_pages[name]} pages" if name in results.more_pages else ""
+        print(f"{name}: {run.folder / name}.html ({len(page) / 1e6:.1f} MB){more}")
     for line in advice:
         print(line)
     if "run/note" in metrics:

@@ -88,7 +88,7 @@ def dependencies(subject: Subject, *facts: Any) -> str:
 
 def _can_be_kept(analysis: Analysis) -> bool:
     """Tell whether a table depends on nothing else: ``timing`` shows the clock, and a page is no table."""
-    return isinstance(analysis, SplitAnalysis | TextAnalysis | Study) and type(analysis).page is Analysis.page
+    return isinstance(analysis, SplitAnalysis | TextAnalysis | Study) and type(analysis).pages is Analysis.pages
 
 
 @cache

@@ -69,6 +69,8 @@ class ForgivingWandbLogger(WandbLogger):
         tables = {f"tables/{name}": wandb.Table(**_contents(table)) for name, table in results.tables.items()}
         figures = {f"figures/{name}": wandb.Image(str(path)) for name, path in results.figures.items()}
         pages = {f"pages/{name}": wandb.Html(page, inject=False) for name, page in _bearable(results.pages).items()}
+        for name, count in results.more_pages.items():
+            log.info("W&B: of %s the list is logged; its %d pages stay in the run directory", name, count)
         if tables or figures or pages:
             self.experiment.log({**tables, **figures, **pages})
         if results.report is not None:

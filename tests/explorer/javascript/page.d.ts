@@ -11,7 +11,9 @@ type Prediction =
   | { kind: "score"; score: number }
   | { kind: "class"; probabilities: [string, number][] };
 
-interface Tokens { tokens: string[]; special: boolean[]; size: number }
+interface Words { tokens: string[]; starts: number[] } // starts: the place of each word's first piece
+interface Tokens { tokens: string[]; special: boolean[]; size: number; words: Words | null } // null: of one piece each
+interface Joined { side: Side; queries: number[][]; keys: number[][] } // the side as stored; places of each word's pieces
 
 interface Side extends Tokens {
   name: string;
@@ -27,6 +29,9 @@ interface Side extends Tokens {
   scaling: (number | null)[] | null;
   causal: boolean;
   prediction: Prediction | null;
+  gold: string | number | null; // what the data says
+  right: boolean | null; // whether the model says so, too; null: a score, or one of the two is missing
+  joined?: Joined; // made here, of words
   ranks: number[][] | null;
   convention: "absolute" | "positive";
   residual: number;
@@ -58,6 +63,8 @@ interface State {
   heads: number[] | null; // null: all
   query: number | null;
   key: number | null;
+  between: string; // which of a pair's sentences look at which
+  words: boolean; // pieces of a word joined
   threshold: number;
   special: boolean;
   root: boolean; // colours by the square root
@@ -94,7 +101,7 @@ interface Scene extends Room {
 type SceneMaker = (pane: number, room: Room, pointed: Target | null) => Scene;
 
 interface Pane {
-  number: number; // a side's, or -1: second − first
+  number: number; // a side's, or -1: first − second
   title: string;
   root: HTMLElement;
   scroller: HTMLElement;

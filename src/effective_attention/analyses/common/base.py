@@ -13,7 +13,7 @@ No analysis plots, saves results, or changes what it is shown.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -193,12 +193,13 @@ class Analysis:
         """Move the analysis to this device; one without tensors of its own has nothing to move."""
         return self
 
-    def page(self) -> str | None:
-        """Return an interactive page beside the table, as HTML; None if there is none.
+    def pages(self) -> Iterator[tuple[str, str]]:
+        """Yield interactive pages beside the table: each one's place in the run directory, and its HTML.
 
-        Only one process is asked, at the end.
+        The main one is ``<name of the analysis>.html``; others may lie in a folder of that name. Only one process is
+        asked, at the end, and each page is written before the next one is asked for.
         """
-        return None
+        yield from ()
 
 
 class SplitAnalysis(Analysis, Metric):

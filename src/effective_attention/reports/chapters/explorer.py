@@ -11,22 +11,34 @@ from effective_attention.reports.reductions import one_line, panels, shortened
 
 
 def shown(table: DataFrame) -> Grid:
-    """List what each page shows: model and text of each side, and what the model predicts."""
+    """List what each page shows: model and text of each side, what is gold and what the model predicts."""
     rows = []
     for panel in panels(table):
-        for side in panel.table.itertuples():
-            name = side.name or "shown"
-            label = "" if side.label is None else str(side.label)
-            rows.append(
-                [
-                    one_line(panel.title),
-                    shortened(without_folders(name), 60),
-                    str(side.tokens),
-                    label,
-                    number(side.value),
-                ]
-            )
-    return Grid("What the page shows.", ["task", "side", "tokens", "prediction", "value"], rows, labels=2)
+        title = one_line(panel.title)
+        many = panel.table["example"].nunique() > 1
+        rows += [_counted(title, panel.table)] if many else [_side(title, side) for side in panel.table.itertuples()]
+    headings = ["task", "side", "tokens", "gold", "prediction", "value"]
+    return Grid("What the page shows.", headings, rows, labels=2)
+
+
+def _side(title: str, side: object) -> list[str]:
+    """Say what one side shows, and one of its answers."""
+    facts = {name: getattr(side, name) for name in ("name", "gold", "label")}
+    name, gold, label = ("" if facts[name] is None else str(facts[name]) for name in facts)
+    shown_name = shortened(without_folders(name) or "shown", 60)
+    return [title, shown_name, str(getattr(side, "tokens", "")), gold, label, number(getattr(side, "value", None))]
+
+
+def _counted(title: str, table: DataFrame) -> list[str]:
+    """Say of many pages how many there are, and of how many the most probable label is the gold one."""
+    examples = table[table["side"] == 0]
+    sizes = f"{examples['tokens'].min()} to {examples['tokens'].max()}"
+    answered = examples.dropna(subset=["value"])
+    best = answered.loc[answered.groupby("example")["value"].idxmax()]
+    judged = best[best["label"].ne("score") & best["gold"].fillna("").ne("")]
+    right = (judged["label"] == judged["gold"]).mean()
+    pages = f"{examples['example'].nunique()} examples, a page each"
+    return [title, pages, sizes, "", "share that is right", number(right) if len(judged) else ""]
 
 
 def found_page(table: DataFrame) -> list[str]:
@@ -45,7 +57,7 @@ CHAPTER = Chapter(
     question="What does every head do on one text?",
     text=(
         "An interactive page, linked above, shows every layer and head on one text: standard, effective and null "
-        "attention."
+        "attention. With many examples the link leads to a list of their pages."
     ),
     found=found_page,
     needs_head=True,

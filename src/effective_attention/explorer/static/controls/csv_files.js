@@ -3,9 +3,9 @@ import { layerLoaded } from "../core/blocks.js";
 import { sideName, sides, tokensOf, weightText } from "../core/header.js";
 import { weightAt } from "../core/matrices.js";
 import { upTo } from "../core/numbers.js";
-import { activeHeads, hasHead, paneNumbers, shownTokens, sideOf, sidesOf } from "../core/selection.js";
+import { activeHeads, hasHead, paneNumbers, queryToken, shownTokens, sideOf, sidesOf } from "../core/selection.js";
 import { state } from "../core/state.js";
-import { rolloutNumbers, rolloutToken } from "../core/token_rollout.js";
+import { rolloutNumbers } from "../core/token_rollout.js";
 import { drawnPanes, panes } from "../views/panes.js";
 import { download, fileName, headWords, viewWords } from "./download.js";
 
@@ -39,7 +39,7 @@ function csvOf(pane) {
 /** @type {(pane: number, places: number[]) => string[]} */
 function rolloutLines(pane, places) {
   const { layers, size } = sideOf(pane);
-  const numbers = rolloutNumbers(pane, state.part, rolloutToken(pane));
+  const numbers = rolloutNumbers(pane, state.part, queryToken(pane));
   return upTo(layers).map((layer) => lineOf(`layer ${layer}`, places.map((place) => numbers[layer * size + place])));
 }
 

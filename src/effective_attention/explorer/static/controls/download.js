@@ -1,5 +1,6 @@
 // Files that the page hands to the reader, and what they are called.
 import { make } from "../core/elements.js";
+import { differenceName, showsWords } from "../core/header.js";
 import { activeHeads, isComparing } from "../core/selection.js";
 import { state } from "../core/state.js";
 import { toast } from "./toast.js";
@@ -30,9 +31,13 @@ export function viewWords() {
 
 /** @type {(where: string[], extension: string, side?: string) => string} */
 export function fileName(where, extension, side = "") {
-  const safe = side.replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "");
-  const compared = isComparing() ? ["second-minus-first"] : [];
-  const stack = state.stack === null ? [] : [state.stack];
-  const words = ["attention", state.part, ...stack, ...compared, ...where, ...(safe ? [safe] : [])];
-  return `${words.join("-")}.${extension}`;
+  const compared = isComparing() ? safeWords(differenceName("minus")) : "";
+  const between = state.between === "all" ? "" : state.between.replace("-", "-to-");
+  const what = ["attention", state.part, showsWords() ? "words" : "", between, state.stack, compared];
+  return `${[...what, ...where, safeWords(side)].filter(Boolean).join("-")}.${extension}`;
+}
+
+/** @type {(text: string) => string} */
+function safeWords(text) {
+  return text.replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "");
 }

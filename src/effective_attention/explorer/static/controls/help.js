@@ -1,15 +1,18 @@
 // The help: what the keys do, and what is shown.
 import { byId, make } from "../core/elements.js";
-import { header } from "../core/header.js";
+import { differenceName, hasWords, header } from "../core/header.js";
+import { canCompare, hasPairs } from "../core/selection.js";
 
 const KEYS = [
   ["← →", "head before, head after"],
   ["↑ ↓", "layer before, layer after (in a focused picture: move from cell to cell)"],
   ["1 – 5", "views: heads, model, heatmap, neuron, rollout"],
   ["s e n d", "standard, effective, null, difference"],
-  ["c", "second − first, with two sides of the same tokens"],
+  ...(canCompare() ? [["c", differenceName()]] : []),
   ["a", "all heads"],
   ...(header.stacks.length > 0 ? [["x", "encoder, decoder, cross: the next one"]] : []),
+  ...(hasPairs() ? [["b", "all attention, A → B, B → A, within A, within B: the next one"]] : []),
+  ...(hasWords() ? [["w", "words or their pieces"]] : []),
   ["t", "special tokens in or out"],
   ["[ ]", "threshold down, up"],
   ["+ −", "zoom"],
@@ -22,8 +25,14 @@ const ABOUT_EFFECTIVE =
   "Attention A acts on the output through A·V only. " +
   "Effective attention is A without what the values V cancel; it can be negative.";
 const ABOUT_ROLLOUT =
-  "Attention of all layers multiplied down to the input tokens, heads averaged, with the residual connection. " +
-  "It starts at the token a model answers from: the first, or the last where no token sees a later one.";
+  "Attention of all layers multiplied down to the input tokens, heads averaged, with the residual connection. It " +
+  "starts at the token a model answers from, of those shown: the first, or the last where no token sees a later one.";
+const ABOUT_SENTENCES =
+  "A and B are the two texts, each with the separator that ends it; [CLS] belongs to A. " +
+  "A → B: from the tokens of A to those of B. What is left out counts for nothing, colours included.";
+const ABOUT_WORDS =
+  "Pieces of a word joined: to a word goes the sum over its pieces, from a word the mean over its pieces; worked out " +
+  "from the stored weights and rounded once more. Which pieces make a word, the tokenizer's marks tell.";
 const ABOUT_NUMBERS =
   "Values are shown as stored in this file, rounded once. " +
   "Everything is in the file: nothing is loaded from anywhere.";
@@ -31,6 +40,9 @@ const NOTES = [
   ["standard", "The weights after the softmax."],
   ["effective", ABOUT_EFFECTIVE],
   ["null", "Standard − effective: it changes nothing in the output, whatever its size."],
+  ...(canCompare() ? [[differenceName(), "Of the chosen attention: the first side minus the one beside it."]] : []),
+  ...(hasPairs() ? [["sentences", ABOUT_SENTENCES]] : []),
+  ...(hasWords() ? [["words", ABOUT_WORDS]] : []),
   ["rollout", ABOUT_ROLLOUT],
   ["numbers", ABOUT_NUMBERS],
 ];

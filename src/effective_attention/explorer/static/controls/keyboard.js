@@ -1,8 +1,8 @@
 // The keyboard.
 import { header, VIEWS } from "../core/header.js";
 import { pointAt } from "../core/pointer.js";
-import { canCompare } from "../core/selection.js";
-import { setState, state } from "../core/state.js";
+import { canCompare, hasPairs } from "../core/selection.js";
+import { BETWEEN, setState, state } from "../core/state.js";
 import { closedView } from "../views/obstacles.js";
 import { closeExportMenu, exportMenuIsOpen } from "./export_menu.js";
 import { helpIsOpen, openHelp } from "./help.js";
@@ -19,6 +19,8 @@ const ACTIONS = {
   c: () => setState({ compare: canCompare() && !state.compare }),
   a: () => setState({ heads: null }),
   x: () => setState({ stack: header.stacks[(header.stacks.indexOf(state.stack ?? "") + 1) % header.stacks.length] }),
+  b: () => setState({ between: hasPairs() ? BETWEEN[(BETWEEN.indexOf(state.between) + 1) % BETWEEN.length] : "all" }),
+  w: () => setState({ words: !state.words }),
   t: () => setState({ special: !state.special }),
   l: copyLink,
   "[": () => stepThreshold(-1),

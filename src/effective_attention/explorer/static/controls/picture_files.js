@@ -1,9 +1,9 @@
 // Pictures to take away: always on white, the whole view and not only what is in sight.
 import { CanvasPainter } from "../core/canvas_painter.js";
 import { make, penOf } from "../core/elements.js";
-import { sideName, sides } from "../core/header.js";
-import { largest, MINUS } from "../core/numbers.js";
-import { isComparing } from "../core/selection.js";
+import { differenceName, showsWords, sides } from "../core/header.js";
+import { largest } from "../core/numbers.js";
+import { betweenName, isComparing } from "../core/selection.js";
 import { state } from "../core/state.js";
 import { SvgPainter } from "../core/svg_painter.js";
 import { fitted } from "../core/text_width.js";
@@ -28,8 +28,9 @@ function pictureTitle() {
     heads: `layer ${layer}, ${heads}`, model: "all layers and heads", rollout: "rollout", heatmap: one, neuron: one,
   };
   const models = [...new Set(sides.map((side) => side.model))].join(" and ");
-  const who = isComparing() ? `${sideName(1)} ${MINUS} ${sideName(0)}` : models;
-  return [`${part} attention`, stack, where[view], who].filter(Boolean).join(" · ");
+  const who = isComparing() ? differenceName() : models;
+  const words = showsWords() ? "between words" : "";
+  return [`${part} attention`, words, betweenName(), stack, where[view], who].filter(Boolean).join(" · ");
 }
 
 /**

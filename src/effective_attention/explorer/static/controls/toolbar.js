@@ -1,10 +1,11 @@
 // The toolbar: what it says follows the state, and what is done to it changes the state.
 import { byId, every, make } from "../core/elements.js";
-import { headCount, header, layerCount, sideName, sides, tokenLabel, tokensOf, VIEWS } from "../core/header.js";
-import { MINUS, upTo } from "../core/numbers.js";
-import { answerToken, canCompare, shownTokens } from "../core/selection.js";
-import { onStateChange, setState, state, THRESHOLDS } from "../core/state.js";
-import { firstRolloutToken } from "../core/token_rollout.js";
+import {
+  differenceName, hasWords, headCount, header, layerCount, showsWords, sides, tokenLabel, tokensOf, VIEWS,
+} from "../core/header.js";
+import { upTo } from "../core/numbers.js";
+import { BETWEEN_NAMES, canCompare, chosenToken, hasPairs, queryToken, shownTokens } from "../core/selection.js";
+import { BETWEEN, onStateChange, setState, state, THRESHOLDS } from "../core/state.js";
 import { closedPart, closedView } from "../views/obstacles.js";
 import { showChips } from "./head_chips.js";
 import { nearestThreshold, nextTheme, stepHead, stepLayer, stepZoom, takeHead } from "./steps.js";
@@ -26,6 +27,11 @@ const STACK_TITLES = {
   cross: "from the text that is written to the one that is read (x)",
 };
 /** @type {Record<string, string>} */
+const LEVEL_TITLES = {
+  words: "pieces of a word joined: the sum to its pieces, the mean from them (w)", pieces: "tokens, as stored (w)",
+};
+const PIECES_ONLY = "In the neuron view there are pieces only: each has a query and a key of its own.";
+/** @type {Record<string, string>} */
 const THEME_LABELS = { auto: "◐ auto", light: "○ light", dark: "● dark" };
 
 /** @type {() => void} */
@@ -34,7 +40,12 @@ export function buildToolbar() {
   byId("stacks").append(...header.stacks.map((stack) => choiceOf("stack", stack, STACK_TITLES[stack])));
   byId("views").append(...VIEWS.map((view) => choiceOf("view", view, viewTitle(view))));
   byId("parts").append(...header.attentions.map((part) => choiceOf("part", part, PART_TITLES[part])));
-  if (canCompare()) byId("parts").append(compareButton());
+  byId("compare").hidden = !canCompare();
+  if (canCompare()) buildCompare(byId("compare"));
+  byId("levels").hidden = !hasWords();
+  byId("levels").append(...["words", "pieces"].map(levelButton));
+  byId("between-field").hidden = !hasPairs();
+  byId("between").append(...BETWEEN.map((value) => optionOf(value, BETWEEN_NAMES[value])));
   byId("threshold").max = THRESHOLDS.length - 1;
   listenToFields();
   listenToButtons();
@@ -55,11 +66,18 @@ function choiceOf(field, value, title) {
   return button;
 }
 
-/** @type {() => HTMLElement} */
-function compareButton() {
-  const title = `${sideName(1)} minus ${sideName(0)} of the chosen attention (c)`;
-  const button = make("button", { type: "button", id: "compare", title, textContent: `second ${MINUS} first` });
+/** @type {(button: HTMLButtonElement) => void} */
+function buildCompare(button) {
+  button.title = `${differenceName("minus")}, of the chosen attention (c)`;
+  button.textContent = differenceName();
   button.addEventListener("click", () => setState({ compare: !state.compare }));
+}
+
+/** @type {(level: string) => HTMLElement} */
+function levelButton(level) {
+  const button = make("button", { type: "button", textContent: level });
+  button.dataset.level = level;
+  button.addEventListener("click", () => setState({ words: level === "words" }));
   return button;
 }
 
@@ -86,6 +104,7 @@ function listenToFields() {
   on("head", "change", (field) => takeHead(Number(field.value)));
   on("query", "change", (field) => setState({ query: field.value }));
   on("key", "change", (field) => setState({ key: field.value }));
+  on("between", "change", (field) => setState({ between: field.value }));
   on("threshold", "input", (field) => setState({ threshold: THRESHOLDS[field.value] }));
   on("special", "change", (field) => setState({ special: field.checked }));
   on("root", "change", (field) => setState({ root: field.checked }));
@@ -112,6 +131,7 @@ function showToolbar() {
   fillNumbers("head", headCount());
   byId("layer").value = state.layer;
   byId("head").value = state.head;
+  byId("between").value = state.between;
   byId("special").checked = state.special;
   byId("root").checked = state.root;
   showFields();
@@ -139,7 +159,12 @@ function showChoices() {
     const { part } = button.dataset;
     showChoice(button, part === state.part, PART_TITLES[/** @type {Attention} */ (part)], closedPart(part));
   }
-  byId("compare")?.setAttribute("aria-pressed", String(state.compare));
+  for (const button of every("[data-level]")) {
+    const { level } = button.dataset;
+    const reason = level === "words" && state.view === "neuron" ? PIECES_ONLY : null;
+    showChoice(button, showsWords() === (level === "words"), LEVEL_TITLES[level], reason);
+  }
+  byId("compare").setAttribute("aria-pressed", String(state.compare));
 }
 
 /**
@@ -178,26 +203,24 @@ function showFields() {
 
 /** @type {() => void} */
 function showTokens() {
-  const queries = shownTokens(0, "query");
-  const first = String(state.view === "rollout" ? firstRolloutToken(0) : answerToken(0, queries));
-  if (!byId("query-field").hidden) showTokenList("query", queries, first, []);
-  if (!byId("key-field").hidden) showTokenList("key", shownTokens(0, "key"), "", [optionOf("", "strongest")]);
+  if (!byId("query-field").hidden) showTokenList("query", queryToken(0), []);
+  if (!byId("key-field").hidden) showTokenList("key", chosenToken("key", 0), [optionOf("", "strongest")]);
 }
 
 /**
  * A list of tokens, of the first side: filled anew only when they change.
  *
- * @type {(id: "query" | "key", places: number[], none: string, before: HTMLElement[]) => void}
+ * @type {(id: "query" | "key", chosen: number | null, before: HTMLElement[]) => void}
  */
-function showTokenList(id, places, none, before) {
+function showTokenList(id, chosen, before) {
   const list = byId(id);
-  const { tokens, size } = tokensOf(sides[0], id);
-  const listed = `${state.stack} ${places.join()}`;
+  const { tokens } = tokensOf(sides[0], id);
+  const places = shownTokens(0, id);
+  const listed = `${state.stack} ${showsWords()} ${places.join()}`;
   if (list.dataset.places !== listed) {
     list.dataset.places = listed;
     const options = places.map((place) => optionOf(String(place), `${place}  ${tokenLabel(tokens[place])}`));
     list.replaceChildren(...before, ...options);
   }
-  const chosen = state[id];
-  list.value = chosen === null ? none : String(Math.min(chosen, size - 1));
+  list.value = chosen === null ? "" : String(chosen);
 }

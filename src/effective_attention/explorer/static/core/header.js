@@ -1,22 +1,39 @@
 // What Python wrote into the page besides the packed numbers, and what follows from it alone.
 import { byId } from "./elements.js";
-import { decimalText, largest } from "./numbers.js";
+import { decimalText, largest, MINUS } from "./numbers.js";
+import { joinedToWords } from "./words.js";
 
 /** @type {Header} */
 export const header = JSON.parse(byId("header").textContent);
 
 /**
- * The sides that are shown: one, or two side by side. Of models with three attentions, those of the chosen one.
+ * The sides that are shown: one, or two side by side. Of models with three attentions, those of the chosen one; with
+ * their tokens as they are stored, or joined to words.
  *
  * @type {Side[]}
  */
 export const sides = [];
+const level = { words: false };
 
-/** @type {(stack: string | null) => void} */
-export function takeStack(stack) {
-  sides.splice(0, sides.length, ...header.sides.filter((side) => side.stack === stack));
+/** @type {(stack: string | null, words: boolean) => void} */
+export function takeSides(stack, words) {
+  const chosen = header.sides.filter((side) => side.stack === stack);
+  sides.splice(0, sides.length, ...(words ? chosen.map(joinedToWords) : chosen));
+  level.words = words;
 }
-takeStack(header.stacks[0] ?? null);
+takeSides(header.stacks[0] ?? null, false);
+
+/** @type {() => boolean} */
+export const showsWords = () => level.words;
+
+/**
+ * Whether some word of the file has several pieces.
+ *
+ * @type {() => boolean}
+ */
+export function hasWords() {
+  return header.sides.some((side) => side.words !== null || (side.keys?.words ?? null) !== null);
+}
 
 /**
  * The tokens that look, or those that are looked at; mostly the same.
@@ -53,6 +70,15 @@ export const headCount = () => largest(sides.map((side) => side.heads));
  */
 export function sideName(side) {
   return sides[side].name || (sides.length > 1 ? `side ${side + 1}` : "");
+}
+
+/**
+ * What the difference of two sides is, by their names.
+ *
+ * @type {(minus?: string) => string}
+ */
+export function differenceName(minus = MINUS) {
+  return `${sideName(0)} ${minus} ${sideName(1)}`;
 }
 
 /** @type {(token: string) => string} */

@@ -2,11 +2,11 @@
 import { blockIds, layerReady, loadedBlock } from "./blocks.js";
 import { sides, tokensOf } from "./header.js";
 import { LimitedCache } from "./limited_cache.js";
-import { hasHead, paneNumbers, shownTokens, sideOf, sidesOf } from "./selection.js";
-import { state } from "./state.js";
+import { hasHead, paneNumbers, shownName, shownTokens, sideOf, sidesOf } from "./selection.js";
+import { joinedMatrix } from "./words.js";
 
 /** @type {LimitedCache<Whole>} */
-const differences = new LimitedCache(96e6);
+const workedOut = new LimitedCache(96e6);
 /** @type {LimitedCache<Whole>} */
 const shownMatrices = new LimitedCache(64e6);
 /** @type {LimitedCache<number>} */
@@ -25,8 +25,8 @@ export function matrixReady(pane, part, layer) {
 /** @type {(pane: number, part: Attention, layer: number, head: number) => Whole} */
 export function matrixOf(pane, part, layer, head) {
   if (pane >= 0 && (part === "standard" || part === "effective")) return storedMatrix(pane, part, layer, head);
-  return differences.get(`${pane} ${part} ${layer} ${head}`, () => {
-    if (pane < 0) return minus(matrixOf(1, part, layer, head), matrixOf(0, part, layer, head));
+  return workedOut.get(`${pane} ${part} ${layer} ${head}`, () => {
+    if (pane < 0) return minus(matrixOf(0, part, layer, head), matrixOf(1, part, layer, head));
     const standard = storedMatrix(pane, "standard", layer, head);
     const effective = storedMatrix(pane, "effective", layer, head);
     return part === "null" ? minus(standard, effective) : minus(effective, standard);
@@ -35,8 +35,13 @@ export function matrixOf(pane, part, layer, head) {
 
 /** @type {(side: number, part: Attention, layer: number, head: number) => Whole} */
 function storedMatrix(side, part, layer, head) {
-  const cells = sides[side].size * tokensOf(sides[side], "key").size;
-  return loadedBlock(blockIds(side, part, layer)[0]).subarray(head * cells, (head + 1) * cells);
+  const { joined } = sides[side];
+  const stored = joined?.side ?? sides[side];
+  const width = tokensOf(stored, "key").size;
+  const cells = stored.size * width;
+  const numbers = loadedBlock(blockIds(side, part, layer)[0]).subarray(head * cells, (head + 1) * cells);
+  if (!joined) return numbers;
+  return workedOut.get(`words ${side} ${part} ${layer} ${head}`, () => joinedMatrix(numbers, width, joined));
 }
 
 /** @type {(first: Whole, second: Whole) => Whole} */
@@ -66,7 +71,7 @@ export function weightAt(pane, part, layer, head, query, key) {
  * @type {(pane: number, part: Attention, layer: number, head: number) => Whole}
  */
 export function shownMatrix(pane, part, layer, head) {
-  return shownMatrices.get(`${pane} ${part} ${layer} ${head} ${state.special}`, () => {
+  return shownMatrices.get(`${pane} ${part} ${layer} ${head} ${shownName()}`, () => {
     const numbers = matrixOf(pane, part, layer, head);
     const size = keyCount(pane);
     const [queries, keys] = [shownTokens(pane, "query"), shownTokens(pane, "key")];
@@ -80,7 +85,7 @@ export function shownMatrix(pane, part, layer, head) {
 
 /** @type {(pane: number, part: Attention, layer: number, head: number) => number} */
 function largestWeight(pane, part, layer, head) {
-  return largestWeights.get(`${pane} ${part} ${layer} ${head} ${state.special}`, () => {
+  return largestWeights.get(`${pane} ${part} ${layer} ${head} ${shownName()}`, () => {
     const numbers = matrixOf(pane, part, layer, head);
     const size = keyCount(pane);
     const keys = shownTokens(pane, "key");

@@ -45,7 +45,7 @@ export function withMinus(number) {
 export function briefly(value) {
   if (value === 0) return "0";
   const size = Math.abs(value);
-  const digits = size >= 100 ? 0 : size >= 10 ? 1 : size >= 0.1 ? 2 : 3;
+  const digits = size >= 100 ? 0 : size >= 10 ? 1 : size >= 0.1 ? 2 : size >= 0.001 ? 3 : 5;
   return withMinus(value.toFixed(digits));
 }
 

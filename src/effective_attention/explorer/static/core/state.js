@@ -1,20 +1,22 @@
 // What is shown, as one flat object; the address holds what differs from the start, so that a link restores it.
-import { header, headCount, layerCount, sides, takeStack, tokensOf, VIEWS } from "./header.js";
+import { hasWords, header, headCount, layerCount, showsWords, sides, takeSides, tokensOf, VIEWS } from "./header.js";
 import { forgetAll } from "./limited_cache.js";
 import { largest } from "./numbers.js";
 import { redraw } from "./redraw.js";
+import { atOtherLevel } from "./words.js";
 
 export const THRESHOLDS = [
   0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9,
 ];
 export const ZOOMS = [0.5, 0.75, 1, 1.5, 2, 3, 4, 6];
 export const THEME_NAMES = ["auto", "light", "dark"];
+export const BETWEEN = ["all", "a-b", "b-a", "a-a", "b-b"];
 
 /** @type {State} */
 const START = {
   stack: header.stacks[0] ?? null,
   view: "heads", part: "standard", compare: false, layer: 0, head: 0, heads: null, query: null, key: null,
-  threshold: 0, special: true, root: true, zoom: 1, theme: "auto",
+  between: "all", words: false, threshold: 0, special: true, root: true, zoom: 1, theme: "auto",
 };
 
 /** @type {State} */
@@ -33,6 +35,8 @@ const READ = {
   view: (text) => (VIEWS.includes(text) ? text : undefined),
   part: (text) => (header.attentions.includes(text) ? text : undefined),
   theme: (text) => (THEME_NAMES.includes(text) ? text : undefined),
+  between: (text) => (BETWEEN.includes(text) ? text : undefined),
+  words: (given) => (hasWords() ? readFlag(given) : undefined),
   compare: readFlag, special: readFlag, root: readFlag,
   layer: (text) => readPlace(text, layerCount()),
   head: (text) => readPlace(text, headCount()),
@@ -87,7 +91,7 @@ export function onStateChange(listener) {
  */
 export function setState(changes) {
   const known = /** @type {Record<string, any>} */ (state);
-  const moved = changeStack(readField("stack", changes.stack) ?? state.stack);
+  const moved = changeSides(changes, state);
   const read = Object.entries(changes).map(([field, wanted]) => [field, readField(field, wanted)]);
   const changed = read.filter(([field, value]) => value !== undefined && String(value) !== String(known[field]));
   if (changed.length === 0 && !moved) return;
@@ -97,18 +101,42 @@ export function setState(changes) {
 }
 
 /**
- * Show another attention of the model, which may have fewer layers and heads, and has other tokens.
+ * Take other sides where the changes ask for them: another attention of the model, or words in place of their pieces.
  *
- * @type {(stack: string | null) => boolean}
+ * @type {(changes: Record<string, any>, before: State) => boolean}
  */
-function changeStack(stack) {
-  if (stack === state.stack) return false;
-  takeStack(stack);
+function changeSides(changes, before) {
+  const stack = readField("stack", changes.stack) ?? before.stack;
+  const view = readField("view", changes.view) ?? before.view;
+  const words = (readField("words", changes.words) ?? before.words) && view !== "neuron"; // of pieces
+  if (stack === state.stack && words === showsWords()) return false;
+  if (stack === state.stack) changeLevel(words);
+  else changeStack(stack, words);
+  return true;
+}
+
+/** @type {(words: boolean) => void} */
+function changeLevel(words) {
+  const before = sides[0].joined;
+  takeSides(state.stack, words);
+  forgetAll();
+  const after = sides[0].joined;
+  const query = atOtherLevel(state.query, before?.queries ?? null, after?.queries ?? null);
+  const key = atOtherLevel(state.key, before?.keys ?? null, after?.keys ?? null);
+  Object.assign(state, { query, key });
+}
+
+/**
+ * Another attention of the model may have fewer layers and heads, and has other tokens.
+ *
+ * @type {(stack: string | null, words: boolean) => void}
+ */
+function changeStack(stack, words) {
+  takeSides(stack, words);
   forgetAll();
   const layer = Math.min(state.layer, layerCount() - 1);
   const head = Math.min(state.head, headCount() - 1);
   Object.assign(state, { stack, layer, head, heads: null, query: null, key: null });
-  return true;
 }
 
 /** @type {() => void} */
@@ -145,8 +173,8 @@ function rememberState() {
 /** @type {() => void} */
 export function readAddress() {
   const address = new URLSearchParams(location.hash.replace(/^#/, ""));
-  changeStack(readField("stack", address.get("stack")) ?? START.stack);
   const given = [...address];
+  changeSides(Object.fromEntries(given), START);
   const read = given.map(([field, text]) => [field, readField(field, text)]).filter(([, value]) => value !== undefined);
   Object.assign(state, START, Object.fromEntries(read));
 }

@@ -5,27 +5,13 @@ import { blockIds, layerReady, loadedBlock } from "./blocks.js";
 import { sides, unit } from "./header.js";
 import { LimitedCache } from "./limited_cache.js";
 import { upTo } from "./numbers.js";
-import { answerToken, chosenToken, sideOf, sidesOf } from "./selection.js";
+import { sidesOf } from "./selection.js";
 import { state } from "./state.js";
 
 /** @type {LimitedCache<Float64Array>} */
 const graphs = new LimitedCache(200e6);
 /** @type {LimitedCache<Int32Array>} */
 const rollouts = new LimitedCache(32e6);
-
-/** @type {(pane: number) => number} */
-export function rolloutToken(pane) {
-  return chosenToken("query", pane) ?? firstRolloutToken(pane);
-}
-
-/**
- * Where rollout starts: special tokens that are not shown count, too, as a model mostly answers from one.
- *
- * @type {(pane: number) => number}
- */
-export function firstRolloutToken(pane) {
-  return answerToken(pane, upTo(sideOf(pane).size));
-}
 
 /**
  * Whether tokens look at their own text alone: what a decoder reads from another text, rollout would leave out.
@@ -55,7 +41,7 @@ export function rolloutReady(pane, part) {
 export function rolloutNumbers(pane, part, query) {
   return rollouts.get(`${pane} ${part} ${query}`, () => {
     const [first, second] = sidesOf(pane).map((side) => rolloutOrDifference(side, part, query));
-    const values = second === undefined ? first : minus(second, first);
+    const values = second === undefined ? first : minus(first, second);
     return Int32Array.from(values, (value) => Math.round(value * unit()));
   });
 }
@@ -73,15 +59,21 @@ function minus(first, second) {
 
 /** @type {(side: number, part: Attention, query: number) => Float64Array} */
 function rolloutOf(side, part, query) {
-  const { size, layers, residual } = sides[side];
+  const { size, layers, residual, joined } = sides[side];
+  const pieces = joined?.queries[query] ?? [query];
   const result = new Float64Array(layers * size);
   for (let last = 0; last < layers; last++) {
-    let row = new Float64Array(size);
-    row[query] = 1;
+    let row = new Float64Array(joined?.side.size ?? size);
+    for (const piece of pieces) row[piece] = 1 / pieces.length;
     for (let layer = last; layer >= 0; layer--) row = carriedDown(row, graphOf(side, part, layer), residual);
-    result.set(row, last * size);
+    result.set(joined ? summed(row, joined.keys) : row, last * size);
   }
   return result;
+}
+
+/** @type {(row: Float64Array, words: number[][]) => number[]} */
+function summed(row, words) {
+  return words.map((pieces) => pieces.reduce((total, piece) => total + row[piece], 0));
 }
 
 /**
@@ -111,7 +103,7 @@ function carriedDown(row, graph, residual) {
  */
 function graphOf(side, part, layer) {
   return graphs.get(`${side} ${part} ${layer}`, () => {
-    const { size, heads, convention } = sides[side];
+    const { size, heads, convention } = sides[side].joined?.side ?? sides[side];
     const numbers = loadedBlock(blockIds(side, part, layer)[0]);
     const mean = new Float64Array(size * size);
     const asIs = part === "standard";

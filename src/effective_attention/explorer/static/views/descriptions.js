@@ -1,13 +1,13 @@
 // What is pointed at, or held, in words and exact numbers: a description per view.
 import { headColour } from "../core/colours.js";
-import { sideName, tokenLabel, tokensOf, weightText } from "../core/header.js";
+import { differenceName, hasWords, showsWords, sideName, tokenLabel, tokensOf, weightText } from "../core/header.js";
 import { weightAt } from "../core/matrices.js";
-import { largestFew, MINUS, withMinus } from "../core/numbers.js";
+import { largestFew, withMinus } from "../core/numbers.js";
 import { pointer } from "../core/pointer.js";
-import { chosenToken, paneNumbers, shownTokens, sideOf } from "../core/selection.js";
+import { chosenToken, paneNumbers, queryToken, shownTokens, sideOf } from "../core/selection.js";
 import { state } from "../core/state.js";
 import { themeNow } from "../core/themes.js";
-import { rolloutNumbers, rolloutToken } from "../core/token_rollout.js";
+import { rolloutNumbers } from "../core/token_rollout.js";
 import { headsHere } from "./head_lines.js";
 import { neuronPair, scoreOf } from "./neuron_numbers.js";
 import { obstacle } from "./obstacles.js";
@@ -31,7 +31,8 @@ export function describeFocus() {
   if (target === null || obstacle(target.pane) !== null) return null;
   const { pane } = target;
   const side = sideOf(pane);
-  const part = `${state.part}${pane < 0 ? ` ${sideName(1)} ${MINUS} ${sideName(0)}` : ""}`;
+  const level = hasWords() ? `between ${showsWords() ? "words" : "pieces"}` : "";
+  const part = [state.part, pane < 0 ? differenceName() : "", level].filter(Boolean).join(" ");
   const suffix = pane >= 0 && sideName(pane) ? `  (${sideName(pane)})` : "";
   /** @type {Focus["tokenName"]} */
   const tokenName = (which, place) => {
@@ -146,7 +147,7 @@ function describePair(seen) {
 
 /** @type {(seen: Focus) => Description | null} */
 function describeRollout({ pane, side, tokenName, part, target, suffix }) {
-  const query = rolloutToken(pane);
+  const query = queryToken(pane);
   const layer = target.layer ?? state.layer;
   const { key } = target;
   if (key === null || layer >= side.layers) return null;

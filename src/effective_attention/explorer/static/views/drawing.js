@@ -1,6 +1,7 @@
 // Draws the page: each pane's scene, the legend, and what is said of the place in focus.
-import { sideName } from "../core/header.js";
+import { differenceName, showsWords, sideName } from "../core/header.js";
 import { pointedIn, pointer } from "../core/pointer.js";
+import { betweenName } from "../core/selection.js";
 import { state } from "../core/state.js";
 import { themeNow } from "../core/themes.js";
 import { describeFocus } from "./descriptions.js";
@@ -56,7 +57,8 @@ function paneLabel(number) {
   const one = `layer ${layer} head ${head}`;
   const all = { model: "all layers and heads", rollout: "all layers" };
   const where = { heads: `layer ${layer}`, heatmap: one, neuron: one, ...all };
-  const who = number < 0 ? "second minus first" : sideName(number);
-  const parts = [`${view} view`, `${part} attention`, stack, where[view], who, "arrow keys move, Enter chooses"];
-  return parts.filter(Boolean).join(", ");
+  const who = number < 0 ? differenceName("minus") : sideName(number);
+  const words = showsWords() ? "between words" : "";
+  const parts = [`${view} view`, `${part} attention`, words, betweenName(), stack, where[view], who];
+  return [...parts, "arrow keys move, Enter chooses"].filter(Boolean).join(", ");
 }

@@ -2,7 +2,7 @@
 import { LimitedCache } from "../core/limited_cache.js";
 import { keyCount, matrixOf } from "../core/matrices.js";
 import { upTo } from "../core/numbers.js";
-import { activeHeads, hasHead, shownTokens, thresholdWhole } from "../core/selection.js";
+import { activeHeads, hasHead, shownName, shownTokens, thresholdWhole } from "../core/selection.js";
 import { state } from "../core/state.js";
 
 export const SHADES = 24;
@@ -26,7 +26,7 @@ export function headsHere(pane) {
 export function allLines(pane, limit) {
   const heads = headsHere(pane);
   const least = Math.max(thresholdWhole(), 1);
-  const key = `${pane} ${state.part} ${state.layer} ${heads} ${state.special} ${least} ${limit}`;
+  const key = `${pane} ${state.part} ${state.layer} ${heads} ${shownName()} ${least} ${limit}`;
   return known.get(key, () => {
     const cut = Math.max(least, smallestDrawn(pane, heads, limit));
     /** @type {Bundles} */

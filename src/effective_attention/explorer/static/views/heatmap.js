@@ -1,7 +1,7 @@
 // One head's matrix: queries down, keys across.
 import { commonLimit, shownMatrix } from "../core/matrices.js";
 import { clamp } from "../core/numbers.js";
-import { axisOf, chosenToken, placeIn, thresholdWhole } from "../core/selection.js";
+import { axisOf, chosenToken, placeIn, shownName, thresholdWhole } from "../core/selection.js";
 import { state } from "../core/state.js";
 import { nameWidth } from "../core/text_width.js";
 import { gridScene } from "./grid.js";
@@ -16,7 +16,7 @@ export function heatmapScene(pane, room, pointed) {
   const cell = cellSize(room, rows.names, columns.names, most);
   const grid = gridScene({
     rows: rows.names, columns: columns.names, numbers: shownMatrix(pane, part, layer, head),
-    key: `${pane} ${part} ${layer} ${head} ${state.special}`, cell,
+    key: `${pane} ${part} ${layer} ${head} ${shownName()}`, cell,
     limit: commonLimit(part, layer, [head]), least: thresholdWhole(),
     pointed: { row: placeIn(rows.places, pointed?.query), column: placeIn(columns.places, pointed?.key) },
     pinned: {

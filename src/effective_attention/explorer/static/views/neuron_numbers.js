@@ -5,7 +5,7 @@ import { header, sides, tokensOf } from "../core/header.js";
 import { LimitedCache } from "../core/limited_cache.js";
 import { matrixReady, weightAt } from "../core/matrices.js";
 import { largest, upTo } from "../core/numbers.js";
-import { answerToken, chosenToken, shownTokens } from "../core/selection.js";
+import { chosenToken, queryToken, shownTokens } from "../core/selection.js";
 import { state } from "../core/state.js";
 
 /** @type {LimitedCache<NeuronFacts>} */
@@ -84,7 +84,7 @@ function mostOf(numbers) {
  */
 export function neuronPair(side, pointed) {
   const places = shownTokens(side, "key");
-  const query = chosenToken("query", side) ?? answerToken(side, shownTokens(side, "query"));
+  const query = queryToken(side);
   const held = pointed?.key ?? chosenToken("key", side);
   if (held !== null) return { query, key: held };
   /** @type {(key: number) => number} */

@@ -7,19 +7,57 @@ import { scrollIntoSight, viewportOf } from "./panes.js";
 /** @type {Record<string, [number, number]>} */
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
+const PLACES = /** @type {const} */ (["query", "key", "layer", "head"]);
+const last = { pointerType: "mouse" };
+addEventListener("scroll", leaveTip, { passive: true });
+
 /** @type {(pane: Pane) => void} */
 export function listenToPane(pane) {
   const { scroller, canvas, number } = pane;
-  scroller.addEventListener("scroll", redraw, { passive: true });
+  scroller.addEventListener("scroll", leaveTip, { passive: true });
   scroller.addEventListener("mousedown", (press) => press.preventDefault()); // or a click takes the arrow keys away
   scroller.addEventListener("blur", () => pointAt(number, null));
   scroller.addEventListener("keydown", (press) => onKey(press, pane));
   canvas.addEventListener("pointermove", (motion) => {
-    pointAt(number, targetOf(motion, pane), { x: motion.clientX, y: motion.clientY });
+    if (motion.pointerType !== "touch") pointAt(number, targetOf(motion, pane), placeOf(motion)); // a finger scrolls
   });
-  canvas.addEventListener("pointerleave", () => pointAt(number, null));
-  canvas.addEventListener("click", (click) => choose(targetOf(click, pane)));
+  canvas.addEventListener("pointerleave", (leave) => {
+    if (leave.pointerType !== "touch") pointAt(number, null); // a finger leaves with every tap
+  });
+  canvas.addEventListener("pointerdown", ({ pointerType }) => Object.assign(last, { pointerType }));
+  canvas.addEventListener("click", (click) => onClick(click, pane));
 }
+
+/**
+ * A finger cannot point without touching: its first tap points, a second one at the same place chooses.
+ *
+ * @type {(click: MouseEvent, pane: Pane) => void}
+ */
+function onClick(click, pane) {
+  const target = targetOf(click, pane);
+  if (last.pointerType !== "touch" || isPointedAt(target, pane)) choose(target);
+  else pointAt(pane.number, target, placeOf(click));
+}
+
+/** @type {(target: Target | null, pane: Pane) => boolean} */
+function isPointedAt(target, { number }) {
+  const before = pointer.target;
+  if (target === null || before?.pane !== number) return false;
+  return PLACES.every((field) => (before[field] ?? null) === (target[field] ?? null));
+}
+
+/**
+ * What a finger scrolls moves away from under the tip.
+ *
+ * @type {() => void}
+ */
+function leaveTip() {
+  if (last.pointerType === "touch") pointer.position = null;
+  redraw();
+}
+
+/** @type {(at: MouseEvent) => Point} */
+const placeOf = ({ clientX, clientY }) => ({ x: clientX, y: clientY });
 
 /** @type {(at: MouseEvent, pane: Pane) => Target | null} */
 function targetOf(at, pane) {

@@ -1,9 +1,8 @@
-// Panes: one per side, or one for second − first. A canvas as large as what can be seen stays in place while its pane
+// Panes: one per side, or one for first − second. A canvas as large as what can be seen stays in place while its pane
 // scrolls, so 512 tokens cost no more than 50.
 import { CanvasPainter } from "../core/canvas_painter.js";
 import { byId, make, penOf } from "../core/elements.js";
-import { sideName } from "../core/header.js";
-import { MINUS } from "../core/numbers.js";
+import { differenceName, sideName } from "../core/header.js";
 import { redraw } from "../core/redraw.js";
 import { paneNumbers } from "../core/selection.js";
 
@@ -35,7 +34,7 @@ function buildPane(number) {
   const message = make("p", { className: "message", hidden: true });
   const sizer = make("div", { className: "sizer" }, canvas);
   const scroller = make("div", { className: "scroll", tabIndex: 0, role: "application" }, sizer);
-  const title = number < 0 ? `${sideName(1)} ${MINUS} ${sideName(0)}` : sideName(number);
+  const title = number < 0 ? differenceName() : sideName(number);
   const heading = title ? [make("h2", { textContent: title })] : [];
   const root = make("section", { className: "pane" }, ...heading, scroller, message);
   byId("stage").append(root);

@@ -36,7 +36,7 @@ function rankText(side, index) {
   const rank = side.ranks?.[state.layer]?.[state.head] ?? null;
   if (rank === null) return "";
   const nothing = "nothing is lost: effective equals standard";
-  const { size } = tokensOf(side, "key");
+  const { size } = tokensOf(side.joined?.side ?? side, "key"); // values are of pieces
   const lost = rank >= size ? nothing : `a null space of ${size - rank} dimensions`;
   return `${sideName(index) ? `${sideName(index)}: ` : ""}values of rank ${rank} for ${size} tokens, ${lost}`;
 }

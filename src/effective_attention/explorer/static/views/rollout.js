@@ -3,9 +3,11 @@ import { scaleColour } from "../core/colours.js";
 import { tokenLabel } from "../core/header.js";
 import { isSigned } from "../core/matrices.js";
 import { clamp, largest, upTo } from "../core/numbers.js";
-import { isComparing, paneNumbers, placeIn, shownTokens, sideOf, thresholdWhole } from "../core/selection.js";
+import {
+  isComparing, paneNumbers, placeIn, queryToken, shownName, shownTokens, sideOf, thresholdWhole,
+} from "../core/selection.js";
 import { state } from "../core/state.js";
-import { rolloutNumbers, rolloutReady, rolloutToken } from "../core/token_rollout.js";
+import { rolloutNumbers, rolloutReady } from "../core/token_rollout.js";
 import { gridScene } from "./grid.js";
 
 const BARS_HEIGHT = 110; // pixels under the map: a heading, then the bars
@@ -16,9 +18,9 @@ export function rolloutLimit(part) {
   return largest(paneNumbers().map((pane) => {
     if (!rolloutReady(pane, part)) return 0;
     const { size } = sideOf(pane);
-    const numbers = rolloutNumbers(pane, part, rolloutToken(pane));
+    const numbers = rolloutNumbers(pane, part, queryToken(pane));
     let most = 0;
-    for (const place of shownTokens(pane, "query")) {
+    for (const place of shownTokens(pane, "key")) {
       for (let i = place; i < numbers.length; i += size) most = Math.max(most, Math.abs(numbers[i]));
     }
     return most;
@@ -29,8 +31,8 @@ export function rolloutLimit(part) {
 export function rolloutScene(pane, room, pointed) {
   const { part } = state;
   const side = sideOf(pane);
-  const places = shownTokens(pane, "query");
-  const token = rolloutToken(pane);
+  const places = shownTokens(pane, "key");
+  const token = queryToken(pane);
   const all = rolloutNumbers(pane, part, token);
   const layers = upTo(side.layers).reverse();
   /** @type {(number: number) => number[]} */
@@ -42,7 +44,7 @@ export function rolloutScene(pane, room, pointed) {
   const grid = gridScene({
     rows: layers.map((number) => `layer ${number}`), columns: places.map((place) => tokenLabel(side.tokens[place])),
     numbers: Int32Array.from(layers.flatMap(rowOf)),
-    key: `rollout ${pane} ${part} ${token} ${state.special}`, cell: { width, height }, limit, least: thresholdWhole(),
+    key: `rollout ${pane} ${part} ${token} ${shownName()}`, cell: { width, height }, limit, least: thresholdWhole(),
     pointed: { row: placeIn(layers, pointed?.layer), column: placeIn(places, pointed?.key) },
     pinned: { row: placeIn(layers, state.layer), column: placeIn(places, token) },
     target: (row, column) => ({

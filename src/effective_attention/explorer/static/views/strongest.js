@@ -4,7 +4,7 @@ import { weightText } from "../core/header.js";
 import { LimitedCache } from "../core/limited_cache.js";
 import { commonLimit, shownMatrix } from "../core/matrices.js";
 import { largestFew, upTo, withMinus } from "../core/numbers.js";
-import { chosenToken, placeIn } from "../core/selection.js";
+import { chosenToken, placeIn, shownName } from "../core/selection.js";
 import { state } from "../core/state.js";
 import { fitted } from "../core/text_width.js";
 
@@ -17,7 +17,7 @@ const MOST = 40;
 /** @type {(pane: number, height: number, width: number, focused: Cross) => Cell[]} */
 function strongestCells(pane, height, width, focused) {
   const { part, layer, head } = state;
-  return lists.get(`${pane} ${part} ${layer} ${head} ${state.special} ${focused.row} ${focused.column}`, () => {
+  return lists.get(`${pane} ${part} ${layer} ${head} ${shownName()} ${focused.row} ${focused.column}`, () => {
     const numbers = shownMatrix(pane, part, layer, head);
     const rows = focused.row === null ? upTo(height) : [focused.row];
     const columns = focused.column === null ? upTo(width) : [focused.column];

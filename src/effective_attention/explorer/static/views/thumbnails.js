@@ -4,7 +4,7 @@ import { blockIds, isLoaded, loadingCount } from "../core/blocks.js";
 import { LimitedCache } from "../core/limited_cache.js";
 import { keyCount, matrixOf, matrixReady } from "../core/matrices.js";
 import { redraw } from "../core/redraw.js";
-import { hasHead, shownTokens, sideOf, sidesOf, thresholdWhole } from "../core/selection.js";
+import { hasHead, shownName, shownTokens, sideOf, sidesOf, thresholdWhole } from "../core/selection.js";
 import { state } from "../core/state.js";
 
 const MOST_EDGE = 64; // rows and columns
@@ -18,7 +18,7 @@ const largestNumbers = new LimitedCache(1e6);
 
 /** @type {(pane: number, layer: number, head: number) => string} */
 function nameOf(pane, layer, head) {
-  return `${pane} ${state.part} ${layer} ${head} ${state.special}`;
+  return `${pane} ${state.part} ${layer} ${head} ${shownName()}`;
 }
 
 /**
@@ -80,7 +80,7 @@ const pooledEdge = (places) => Math.min(MOST_EDGE, places.length);
 /** @type {(pane: number, all: (Int32Array | null)[]) => number} */
 export function largestInThumbnails(pane, all) {
   const drawn = all.filter((pool) => pool !== null);
-  return largestNumbers.get(`${pane} ${state.part} ${state.special} ${drawn.length}`, () => {
+  return largestNumbers.get(`${pane} ${state.part} ${shownName()} ${drawn.length}`, () => {
     let most = 0;
     for (const pool of drawn) for (let i = 0; i < pool.length; i++) most = Math.max(most, Math.abs(pool[i]));
     return most;

@@ -1,0 +1,58 @@
+"""The explorer under a finger, in headless Chromium: a tap points, a second one chooses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helpers.browser import opened, readout, settle, state
+
+
+def tapped(page: Any, x: float, y: float) -> Any:
+    page.locator(".pane canvas").scroll_into_view_if_needed()
+    box = page.locator(".pane canvas").bounding_box()
+    page.touchscreen.tap(box["x"] + x, box["y"] + y)
+    return settle(page)
+
+
+def test_a_tap_reads_a_cell_and_a_second_one_holds_it(chromium: Any, tmp_path: Path) -> None:
+    with opened(chromium, tmp_path, "one", "view=heatmap", width=390, touch=True) as page:
+        tapped(page, 200, 200)
+        said = readout(page)
+        assert {"value", "query", "key"} <= set(said)
+        assert page.is_visible("#tip")
+        assert (state(page)["query"], state(page)["key"]) == (None, None)
+        tapped(page, 200, 200)
+        assert (str(state(page)["query"]), str(state(page)["key"])) == (said["query"], said["key"])
+
+
+def test_a_tap_on_a_head_shows_it_larger_and_a_second_one_opens_it(chromium: Any, tmp_path: Path) -> None:
+    with opened(chromium, tmp_path, "one", "view=model", width=390, touch=True) as page:
+        tapped(page, 150, 80)
+        assert state(page)["view"] == "model"
+        assert page.locator("#tip canvas").count() == 1
+        head = int(readout(page)["head"])
+        tapped(page, 150, 80)
+        assert (state(page)["view"], state(page)["head"]) == ("heatmap", head)
+
+
+def test_the_tip_goes_when_the_page_is_scrolled(chromium: Any, tmp_path: Path) -> None:
+    with opened(chromium, tmp_path, "one", "view=heatmap", width=390, touch=True) as page:
+        tapped(page, 200, 200)
+        page.evaluate("scrollBy(0, -60)")
+        page.wait_for_function("document.getElementById('tip').hidden")
+        assert "value" in readout(page)
+
+
+@pytest.mark.parametrize("kind", ["one", "sentences", "two of sentences", "three"])
+def test_every_control_can_be_hit_and_is_in_sight_on_a_telephone(kind: str, chromium: Any, tmp_path: Path) -> None:
+    with opened(chromium, tmp_path, kind, "view=heatmap", width=390, touch=True) as page:
+        boxes = page.evaluate(
+            """[...document.querySelectorAll("button, select, a.button")].filter((one) => one.checkVisibility())
+              .map((one) => [one.id || one.textContent, one.getBoundingClientRect()])
+              .map(([name, box]) => [name, box.left, box.right, box.height])"""
+        )
+        assert len(boxes) > 15
+        assert [name for name, left, right, high in boxes if left < 0 or right > 390 or high < 34] == []
