@@ -1,5 +1,7 @@
 # make demo    set up, finetune MiniLM on the embedded MRPC sample, test with standard and effective attention
 # make test    set up and run the whole test suite
+# make docs    build the documentation site into build/site; any warning is an error
+# make notebooks  run the notebooks of examples/ and keep their output
 # make bench   run every benchmark and write benchmarks/RESULTS.md; takes hours, on a quiet machine
 # make audit   look the pinned versions up in the database of known vulnerabilities, where it can be reached
 # make fuzz    10 000 generated cases: files, texts, tensors, checkpoints, overrides
@@ -9,13 +11,20 @@ VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
 
-.PHONY: demo test audit bench faults fuzz lint lint-js clean
+.PHONY: demo test docs notebooks audit bench faults fuzz lint lint-js clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python train.py task=mrpc
 
 test: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+
+docs: $(VENV)/.docs
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --fresh-env --quiet --builder html docs build/site
+	@echo "open build/site/index.html"
+
+notebooks: $(VENV)/.docs
+	OMP_NUM_THREADS=1 $(BIN)/python scripts/run_notebooks.py
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt accelerate
@@ -50,4 +59,8 @@ $(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	touch $@
+
+$(VENV)/.docs: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[docs]"
 	touch $@

@@ -1,4 +1,4 @@
-"""Write what is derived from the code: the README's table of analyses, ``docs/tables.md`` and ``docs/options.md``.
+"""Write what is derived from the code: the tables of analyses, ``docs/tables.md`` and ``docs/options.md``.
 
     python scripts/generate_docs.py
 
@@ -20,6 +20,7 @@ from effective_attention.reports.chapters import CHAPTERS
 ROOT = Path(__file__).resolve().parents[1]
 START = "<!-- analyses: written by scripts/generate_docs.py -->"
 END = "<!-- end of analyses -->"
+PAGES_WITH_TABLE = (ROOT / "README.md", ROOT / "docs" / "analyses.md")
 HEAD = """# Tables
 
 Every analysis writes one table, `tables/<analysis>.parquet` and `.csv`. This page is written from the schemas that the
@@ -41,12 +42,10 @@ Columns marked * are the keys: no two rows of a table have the same. Numbers may
 """
 
 
-def readme_table() -> str:
+def analyses_table() -> str:
     """Return the table of analyses, a line for each chapter."""
-    lines = ["| analysis | paper | `python evaluate.py task=… checkpoint=…` and |", "|---|---|---|"]
-    for chapter in CHAPTERS:
-        title = chapter.title[0].lower() + chapter.title[1:]
-        lines.append(f"| `{chapter.analysis}`: {title} | {chapter.source} | `analysis={chapter.analysis}` |")
+    lines = ["| analysis | what it asks | paper |", "|---|---|---|"]
+    lines += [f"| `{chapter.analysis}` | {chapter.title} | {chapter.source} |" for chapter in CHAPTERS]
     return "\n".join(lines)
 
 
@@ -93,17 +92,17 @@ def allowed(column: Column) -> str:
     return f"{said}; may be empty".removeprefix("; ") if column.missing else said
 
 
-def with_table(readme: str) -> str:
-    """Return the README's text with the table of today's chapters."""
-    before, rest = readme.split(START)
+def with_table(page: str) -> str:
+    """Return a page's text with the table of today's chapters between the marks."""
+    before, rest = page.split(START)
     _, after = rest.split(END)
-    return f"{before}{START}\n{readme_table()}\n{END}{after}"
+    return f"{before}{START}\n{analyses_table()}\n{END}{after}"
 
 
 def main() -> None:
-    """Write the three files."""
-    readme = ROOT / "README.md"
-    readme.write_text(with_table(readme.read_text(encoding="utf-8")), encoding="utf-8")
+    """Write the files."""
+    for page in PAGES_WITH_TABLE:
+        page.write_text(with_table(page.read_text(encoding="utf-8")), encoding="utf-8")
     (ROOT / "docs" / "tables.md").write_text(tables_page(), encoding="utf-8")
     (ROOT / "docs" / "options.md").write_text(options_page(ROOT / "conf"), encoding="utf-8")
 

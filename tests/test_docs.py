@@ -96,9 +96,10 @@ def generator() -> Any:
     return module
 
 
-def test_the_readmes_table_is_that_of_the_chapters() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert generator().with_table(readme) == readme, "run python scripts/generate_docs.py"
+@pytest.mark.parametrize("page", ["README.md", "docs/analyses.md"])
+def test_the_table_of_analyses_is_that_of_the_chapters(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert generator().with_table(text) == text, "run python scripts/generate_docs.py"
 
 
 def test_the_page_of_options_is_that_of_the_schema_and_the_configs() -> None:
@@ -132,15 +133,18 @@ def recipes(*pages: str) -> list[list[str]]:
     return [shlex.split(line) for line in lines if "train.py" in line or "evaluate.py" in line]
 
 
-@pytest.mark.parametrize("words", recipes("scale.md", "plain-text.md", "real-models.md"), ids=" ".join)
+@pytest.mark.parametrize("words", recipes("scale.md", "plain-text.md", "real-models.md", "recipes.md"), ids=" ".join)
 def test_the_recipes_are_composed_and_their_options_allowed(
     words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("wiki.txt", "book.txt"):
+    for name in ("path/to/glue", "path/to/treebank"):
+        (tmp_path / name).mkdir(parents=True)
+    for name in ("wiki.txt", "book.txt", "path/to/text.txt"):
         (tmp_path / name).write_text("A text.\n")
     monkeypatch.chdir(tmp_path)
     command = next(word for word in words if word.endswith(".py"))
     given = [word for word in words[words.index(command) + 1 :] if "=" in word]
+    given = [word for word in given if "…" not in word and not word.startswith("text")]  # a run's name, a reader's text
     sweeping = "-m" in words
     first = [re.sub(r"^([\w.]+=[^,\[]+),.*", r"\1", option) if sweeping else option for option in given]
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
@@ -203,3 +207,57 @@ def test_the_page_of_encoder_decoders_lists_what_each_analysis_reads() -> None:
     }
     stacks = {name: find_analysis(name).stacks for name in analysis_names()}
     assert listed == {name: able for name, able in stacks.items() if able}
+
+
+# --- docs/effective-attention.md, docs/python.md ---
+
+
+def test_the_example_of_the_split() -> None:
+    (example,) = blocks("effective-attention.md", "python")
+    names: dict[str, Any] = {}
+    exec(example, names)
+    attention, value = names["attention"], names["value"]
+    torch.testing.assert_close(names["parts"].effective @ value, attention @ value, atol=1e-5, rtol=1e-4)
+
+
+def test_the_page_of_python_does_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from effective_attention.models.encoders import TinyEncoder
+
+    monkeypatch.chdir(tmp_path)
+    torch.manual_seed(0)
+    names: dict[str, Any] = {"classifier": TinyEncoder().classifier(2).eval()}
+    for block in blocks("python.md", "python"):
+        exec(compile(block, "docs/python.md", "exec"), names)
+    assert names["effective"][0].shape[:2] == (2, 12)
+    assert names["tables"].keys() == {"null_space", "distance"}
+    assert (tmp_path / "why.html").stat().st_size > 0
+    assert (tmp_path / "cat.html").stat().st_size > 10_000
+
+
+# --- docs/architecture.md ---
+
+
+def test_the_page_of_architecture_has_the_packages_in_their_order() -> None:
+    from test_layers import ORDER
+
+    page = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    rows = page.partition("| what is in it |\n|---|---|\n")[2].partition("\n\n")[0].splitlines()
+    said = [name.rstrip("/") for row in rows for name in re.findall(r"`(\w+/?)`", row.split("|")[1])]
+    packages = {path.parent.name for path in (ROOT / "src" / "effective_attention").glob("*/__init__.py")}
+    assert said == [layer for layer in ORDER if layer in said]
+    assert packages <= {*said}
+
+
+# --- CITATION.cff ---
+
+
+def test_the_citation_names_the_software_and_the_papers() -> None:
+    import yaml
+
+    import effective_attention
+
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert {"cff-version", "message", "title", "authors"} <= cited.keys()
+    assert cited["version"] == effective_attention.__version__
+    assert [paper["year"] for paper in cited["references"]] == [2021, 2020, 2020, 2019]
+    assert all({"type", "title", "authors"} <= paper.keys() for paper in cited["references"])
