@@ -1,6 +1,9 @@
 """Long work shows how far it has got: a bar at a terminal, a line now and then where output is redirected."""
 
 import doctest
+import logging
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -161,7 +164,37 @@ def test_a_failure_gives_the_terminal_back(monkeypatch: pytest.MonkeyPatch) -> N
     assert "\x1b[?25h" in terminal.getvalue(), "the cursor is seen again"
 
 
+def test_what_is_logged_stands_above_the_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal(monkeypatch)
+    handler = logging.StreamHandler(terminal)
+    logging.getLogger().addHandler(handler)
+    try:
+        with Progress("training", 2, "steps"):
+            logging.getLogger(__name__).warning("stopped at step 2")
+        assert handler.stream is terminal
+    finally:
+        logging.getLogger().removeHandler(handler)
+    assert "stopped at step 2" in terminal.lines, "on a line of its own"
+
+
+def test_what_is_printed_into_a_file_stays_there(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    terminal = Terminal(monkeypatch)
+    with Progress("training", 2, "steps"):
+        print("a result")
+    assert capsys.readouterr().out == "a result\n"
+    assert "a result" not in terminal.getvalue()
+
+
 def test_no_lines_at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal(monkeypatch)
     tell("a line")
     assert terminal.getvalue() == ""
+
+
+def test_a_light_command_stays_light() -> None:
+    """Check that nobody waits for PyTorch to be loaded only to be told how far it is."""
+    program = "import sys; from effective_attention.progress import tell; tell('a line'); print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("False\n", "a line\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any
 
 
@@ -36,8 +37,9 @@ def gather(value: Any) -> list[Any]:
 
 
 def _distributed() -> Any:
-    """Return ``torch.distributed`` where it is in use, else None."""
-    import torch
-
-    distributed = torch.distributed
-    return distributed if distributed.is_available() and distributed.is_initialized() else None
+    """Return ``torch.distributed`` where it is in use, else None; PyTorch is not loaded for the question."""
+    torch = sys.modules.get("torch")
+    distributed = None if torch is None else torch.distributed
+    return (
+        distributed if distributed is not None and distributed.is_available() and distributed.is_initialized() else None
+    )

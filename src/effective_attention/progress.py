@@ -5,9 +5,11 @@ Whatever takes long goes through here. Of several processes only the first shows
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
@@ -83,12 +85,7 @@ class Progress:
             self._shown.update(self)
 
     def line(self) -> str:
-        """Say in one line how far it has got.
-
-        >>> with Progress("analyses", 408, "examples") as work:
-        ...     work.line()
-        'analyses: 0 of 408 examples, 0 s'
-        """
+        """Say in one line how far it has got: ``analyses: 120 of 408 examples, 41 s``."""
         counted = f"{self.done}" if self.total is None else f"{self.done} of {self.total}"
         return ", ".join([f"{self.title}: {counted} {self.unit}", duration(_now() - self._started), *self.notes()])
 
@@ -156,10 +153,10 @@ class _Bar:
     _screen: RichProgress | None = None
 
     def __init__(self, work: Progress) -> None:
-        self._owns_screen = _Bar._screen is None
+        self._own_screen = ExitStack()
         if _Bar._screen is None:
-            _Bar._screen = _screen(stays=work.stays)
-            _Bar._screen.start()
+            _Bar._screen = self._own_screen.enter_context(_open_screen(stays=work.stays))
+            self._own_screen.callback(setattr, _Bar, "_screen", None)
         self._drawn_at = _now()
         self._task = _Bar._screen.add_task(work.title, total=work.total, completed=work.done, notes="")
 
@@ -174,18 +171,30 @@ class _Bar:
 
     def close(self, work: Progress, *, is_done: bool) -> None:
         assert _Bar._screen is not None
-        if not self._owns_screen:
-            _Bar._screen.remove_task(self._task)
-            return
-        try:
+        with self._own_screen:
             if is_done:
                 self._draw(work)
+            if _Bar._screen.tasks[0].id != self._task:  # not the one that may stay
+                _Bar._screen.remove_task(self._task)
+
+
+@contextmanager
+def _open_screen(*, stays: bool) -> Iterator[RichProgress]:
+    """Show bars, and let what is logged meanwhile appear above them."""
+    before = sys.stdout, sys.stderr
+    with _layout(stays=stays) as screen:  # puts its own in their place
+        handlers = [one for one in logging.getLogger().handlers if isinstance(one, logging.StreamHandler)]
+        moved = [(one, one.stream) for one in handlers if one.stream in before]
+        for handler, stream in moved:
+            handler.setStream(sys.stdout if stream is before[0] else sys.stderr)
+        try:
+            yield screen
         finally:
-            _Bar._screen.stop()
-            _Bar._screen = None
+            for handler, stream in moved:
+                handler.setStream(stream)
 
 
-def _screen(*, stays: bool) -> RichProgress:
+def _layout(*, stays: bool) -> RichProgress:
     """Lay out a bar that fills a line and never takes two: what does not fit is cut."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -199,5 +208,6 @@ def _screen(*, stays: bool) -> RichProgress:
         TextColumn("{task.fields[notes]}", table_column=Column(no_wrap=True, overflow="ellipsis")),
         console=Console(stderr=True),
         transient=not stays,
+        redirect_stdout=sys.stdout.isatty(),  # what goes to a file is no business of the terminal
         expand=True,
     )
