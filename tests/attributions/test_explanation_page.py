@@ -76,7 +76,7 @@ def test_special_tokens_stand_beside_the_text_and_do_not_set_the_scale():
     found = made_up()
     cls = Word("[CLS]", 0, None, None, (9,), special=True)
     shown = Marks(replace(found, words=(cls, *found.words), scores=(9.0, *found.scores), unit="token")._repr_html_())
-    assert [word for _, word in shown.marks][0] == "[CLS]"
+    assert next(word for _, word in shown.marks) == "[CLS]"
     assert f"rgba({AGAINST}, 0.600)" in shown.marks[2][0]["style"]
     assert TEXT in shown.text
 
