@@ -90,5 +90,5 @@ def test_a_task_without_labels_predicts_nothing(compose: Compose, tmp_path: Path
 
 
 def test_an_empty_text_is_refused_in_one_line(compose: Compose) -> None:
-    with pytest.raises(UserError, match=r"^text must be a text, got '': it is empty"):
+    with pytest.raises(UserError, match=r"^text=: it is empty"):
         evaluate(compose("evaluate", "analysis=explain", quoted("text=")))
