@@ -189,7 +189,7 @@ NO_CLASSIFIERS = {
 
 @pytest.mark.parametrize("kind", NO_CLASSIFIERS)
 def test_what_is_no_classifier_is_refused_in_one_line(kind, tokenizer):
-    with pytest.raises(ValueError, match="^explain needs a classifier, [^\n]*AutoModelForSequenceClassification$"):
+    with pytest.raises(ValueError, match=r"^explain needs a classifier, [^\n]*AutoModelForSequenceClassification$"):
         explain(NO_CLASSIFIERS[kind](), tokenizer, TEXT)
 
 
@@ -204,11 +204,11 @@ def test_models_that_write_or_choose_several_classes_are_refused(tokenizer):
             decoder_attention_heads=2,
             encoder_ffn_dim=8,
             decoder_ffn_dim=8,
-        )  # fmt: skip
+        )
     )
-    with pytest.raises(ValueError, match="^explain needs a classifier that reads one text; BartForSeq"):
+    with pytest.raises(ValueError, match=r"^explain needs a classifier that reads one text; BartForSeq"):
         explain(writer, tokenizer, TEXT)
-    with pytest.raises(ValueError, match="may choose several at once$"):
+    with pytest.raises(ValueError, match=r"may choose several at once$"):
         explain(classifier(problem_type="multi_label_classification"), tokenizer, TEXT)
 
 
@@ -243,18 +243,20 @@ def test_wrong_options_are_one_line(model, tokenizer, options, message):
 
 @pytest.mark.parametrize("method", ["integrated_gradient", "all", None])
 def test_an_unknown_method_is_told_the_known_ones(model, tokenizer, method):
-    with pytest.raises(UserError, match="^method must be the name of an attribution method, got .*known: raw, rollout"):
+    with pytest.raises(
+        UserError, match=r"^method must be the name of an attribution method, got .*known: raw, rollout"
+    ):
         explain(model, tokenizer, TEXT, method=method)
 
 
 @pytest.mark.parametrize("text", ["", "  \n", 5])
 def test_no_text_is_refused(model, tokenizer, text):
-    with pytest.raises(ValueError, match="^(text is empty|a text must be a string)"):
+    with pytest.raises(ValueError, match=r"^(text is empty|a text must be a string)"):
         explain(model, tokenizer, text)
 
 
 def test_a_regression_has_no_targets(tokenizer):
-    with pytest.raises(ValueError, match="^target: the model has one output, a score; leave it out, got 1$"):
+    with pytest.raises(ValueError, match=r"^target: the model has one output, a score; leave it out, got 1$"):
         explain(classifier(1), tokenizer, TEXT, target=1)
 
 

@@ -14,7 +14,7 @@ from effective_attention.attributions.words import Word
 
 TEXT = "No <script>hit()</script>  café & co"
 SPANS = [(0, 2), (3, 25), (27, 31), (34, 36)]
-TRUST = Trust(BesideRandom(0.5, 0.1, 20), BesideRandom(-0.01, 0.3, 19), 20)
+TRUST = Trust(BesideRandom(0.5, 0.1, 20), BesideRandom(-0.01, 0.3, 20), 20)
 
 
 def made_up(**changes):
@@ -76,15 +76,15 @@ def test_special_tokens_stand_beside_the_text_and_do_not_set_the_scale():
     found = made_up()
     cls = Word("[CLS]", 0, None, None, (9,), special=True)
     shown = Marks(replace(found, words=(cls, *found.words), scores=(9.0, *found.scores), unit="token")._repr_html_())
-    assert [word for _, word in shown.marks][0] == "[CLS]"
+    assert next(word for _, word in shown.marks) == "[CLS]"
     assert f"rgba({AGAINST}, 0.600)" in shown.marks[2][0]["style"]
     assert TEXT in shown.text
 
 
 @pytest.mark.parametrize(
     ("beaten", "verdict"),
-    [((20, 19), "Both"), ((19, 18), "One check beats chance: without"), ((0, 19), "One check beats chance: with these"),
-     ((18, 0), "Neither")],
+    [((20, 20), "Both"), ((20, 19), "One check beats chance: without"), ((0, 20), "One check beats chance: with these"),
+     ((19, 0), "Neither")],
 )  # fmt: skip
 def test_the_verdict(beaten, verdict):
     one, other = beaten

@@ -17,7 +17,7 @@ def words(tokenizer, *texts):
 def test_words_are_those_of_the_text_with_its_case_and_accents(tokenizer):
     tokens, found = words(tokenizer, "Unbelievably, don't  go to Café\nNo.1!")
     assert [word.text for word in found] == ["Unbelievably", ",", "don't", "go", "to", "Café", "No", ".", "1", "!"]
-    assert [token.text for token in tokens][0] == "[CLS]"
+    assert next(token.text for token in tokens) == "[CLS]"
     assert [token.special for token in tokens] == [True, *[False] * (len(tokens) - 2), True]
     assert len(found[0].tokens) > 1
     assert [place for word in found for place in word.tokens] == list(range(1, len(tokens) - 1))

@@ -1,4 +1,7 @@
-"""Made-up tables in which rows hang together: token identity and mixing, parts of speech, dependencies, exemplars."""
+"""Made-up tables in which rows hang together.
+
+Those of token identity and mixing, parts of speech, dependencies, exemplars and explanations.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ Rows = list[dict[str, Any]]
 
 
 def fake_tables_c(front: dict[str, Any], task: str, *, seed: int, layers: int, heads: int) -> dict[str, pd.DataFrame]:
-    """Return all five tables, with the columns in front."""
+    """Return all six tables, with the columns in front."""
     return {name: with_facts(body, front) for name, body in _bodies(task, seed, layers, heads).items()}
 
 
@@ -48,11 +51,23 @@ def _bodies(task: str, seed: int, layers: int, heads: int) -> dict[str, pd.DataF
         "pos_attention": pos_attention,
         "dependency_alignment": dependency_alignment,
         "exemplars": exemplars,
+        "explain": explained,
     }
     found = {name: make(random_for(name, task, seed), axes) for name, make in makers.items()}
     for name, body in found.items():
         schema_of(name).check(body, name)
     return found
+
+
+def explained(random: np.random.Generator, axes: dict[str, Any], words: tuple[str, ...] = TEXT[1:13]) -> pd.DataFrame:
+    """Make up a prediction and its words, some of which speak against it; both checks beat all random rankings."""
+    table = schema_of("explain").fake(random, {"position": list(range(len(words)))})
+    same = {"attention": None, "layer": None, "method": "integrated_gradients", "gold": "yes", "special": False}
+    same |= {"predicted": "yes", "target": "yes", "probability": 0.875, "target_probability": 0.875, "segment": 0}
+    same |= {"comprehensiveness": 0.5, "comprehensiveness_random": 0.1, "comprehensiveness_beaten": 20}
+    same |= {"sufficiency": 0.01, "sufficiency_random": 0.3, "sufficiency_beaten": 20, "rankings": 20}
+    before = ["", *[" "] * (len(words) - 1)]
+    return table.assign(**same, word=words, before=before, score=random.normal(size=len(words)))
 
 
 def pos_attention(random: np.random.Generator, axes: dict[str, Any]) -> pd.DataFrame:

@@ -18,7 +18,7 @@ from effective_attention.attributions.request import AttributionRequest
 from effective_attention.attributions.words import Word
 
 RANDOM_RANKINGS = 20
-_BEATS_CHANCE = 0.95  # of the random rankings must do worse
+_CHANCE = 0.05  # how often a ranking that guesses may beat chance
 _ROUNDING = 1e-9  # of a probability: less is no difference
 
 
@@ -53,9 +53,11 @@ class Trust:
 
     @property
     def verdict(self) -> str:
-        """Say in a sentence how far the ranking can be trusted."""
-        least = _BEATS_CHANCE * self.rankings
-        needed, enough = (one.beaten >= least for one in (self.comprehensiveness, self.sufficiency))
+        """Say in a sentence how far the ranking can be trusted.
+
+        A check beats chance where a permutation test says so: a ranking that guesses comes first of 21 once in 21.
+        """
+        needed, enough = (self._beats_chance(one) for one in (self.comprehensiveness, self.sufficiency))
         if needed and enough:
             return "Both checks beat chance: without these words more is lost, with them alone less than with others."
         if needed:
@@ -63,6 +65,9 @@ class Trust:
         if enough:
             return "One check beats chance: with these words alone less is lost than with random ones."
         return "Neither check beats chance: on this text, do not lean on this ranking."
+
+    def _beats_chance(self, measure: BesideRandom) -> bool:
+        return (1 + self.rankings - measure.beaten) / (1 + self.rankings) <= _CHANCE
 
     def rows(self) -> list[tuple[str, str, str, str]]:
         """Return the two checks as a table: what was done, what it cost, what random words cost, how many are beaten.

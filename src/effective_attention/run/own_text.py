@@ -30,7 +30,7 @@ TEXT = "text"
 """What tables and facts call data and split of a run on a text of the user's."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class OwnText:
     """A source of one example, without a label: the text that the user wrote."""
 

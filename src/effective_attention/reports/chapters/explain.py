@@ -35,11 +35,11 @@ def explained(table: DataFrame) -> Iterator[tuple[Panel, DataFrame]]:
 
 def trust_of(row: Any) -> Trust:
     """Read off a row how far the explanation can be trusted."""
-    measured = [
+    needed, enough = (
         BesideRandom(float(row[name]), float(row[f"{name}_random"]), int(row[f"{name}_beaten"]))
         for name in ("comprehensiveness", "sufficiency")
-    ]
-    return Trust(*measured, rankings=int(row["rankings"]))
+    )
+    return Trust(needed, enough, int(row["rankings"]))
 
 
 @styled
