@@ -43,10 +43,8 @@ Columns marked * are the keys: no two rows of a table have the same. Numbers may
 
 def readme_table() -> str:
     """Return the table of analyses, a line for each chapter."""
-    lines = ["| analysis | paper | `python evaluate.py task=… checkpoint=…` and |", "|---|---|---|"]
-    for chapter in CHAPTERS:
-        title = chapter.title[0].lower() + chapter.title[1:]
-        lines.append(f"| `{chapter.analysis}`: {title} | {chapter.source} | `analysis={chapter.analysis}` |")
+    lines = ["| `python evaluate.py task=… checkpoint=…` and | asks | paper |", "|---|---|---|"]
+    lines += [f"| `analysis={chapter.analysis}` | {chapter.question} | {chapter.source} |" for chapter in CHAPTERS]
     return "\n".join(lines)
 
 
@@ -58,7 +56,7 @@ def tables_page() -> str:
     for chapter in CHAPTERS:
         schema = classes[chapter.analysis].schema
         assert schema is not None, chapter.analysis
-        parts.append(f"## {chapter.analysis}\n\n{chapter.title}.\n\n{schema_table(schema)}\n")
+        parts.append(f"## {chapter.analysis}\n\n{chapter.question}\n\n{schema_table(schema)}\n")
     return "\n".join(parts)
 
 

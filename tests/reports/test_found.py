@@ -82,8 +82,14 @@ FLIPS: dict[str, list[Case]] = {
         (both(0.01, 0.3, delimiter="cls"), "[CLS] gets more weight: 0.010 → 0.300."),
     ],
     "finetuning_shift": [
-        (by_layer(1, -0.1), "Layers 1 (cosine 0.900) and 2 (cosine 0.800) change most under standard attention, the last two."),
-        (by_layer(0.5, 0.1), "Layers 0 (cosine 0.500) and 1 (cosine 0.600) change most under standard attention, not the last"),
+        (
+            by_layer(1, -0.1),
+            "Layers 1 (cosine 0.900) and 2 (cosine 0.800) change most under standard attention, the last two.",
+        ),
+        (
+            by_layer(0.5, 0.1),
+            "Layers 0 (cosine 0.500) and 1 (cosine 0.600) change most under standard attention, not the last",
+        ),
     ],
     "null_space": [
         (as_it_is, "90 % of the examples have a null space"),
@@ -102,7 +108,10 @@ FLIPS: dict[str, list[Case]] = {
     ],
     "faithfulness": [
         (lambda table: of_method("rollout", 0.9)(of_method("raw", 0.1)(table)), "raw 0.10; rollout is closer (0.90)"),
-        (lambda table: of_method("rollout", 0.1)(of_method("raw", 0.9)(table)), "raw 0.90; rollout is no closer (0.10)"),
+        (
+            lambda table: of_method("rollout", 0.1)(of_method("raw", 0.9)(table)),
+            "raw 0.90; rollout is no closer (0.10)",
+        ),
     ],
     "attention_graph": [
         (where(lambda table: table["method"] == "flow", 0.0), "standard attention rollout is more focused than flow"),
@@ -113,7 +122,10 @@ FLIPS: dict[str, list[Case]] = {
         (swapped_candidates, "The model prefers “his” (75 % of the candidates' probability)."),
     ],
     "alternative_attention": [
-        (where(lambda table: table["quantity"] == "distance", 0.25), "25 % of a token's attention in layer 0, head 1 can"),
+        (
+            where(lambda table: table["quantity"] == "distance", 0.25),
+            "25 % of a token's attention in layer 0, head 1 can",
+        ),
         (where(lambda table: table["quantity"] == "distance", 0.0), "None of the attention of layer 0, head 1 can be"),
     ],
     "token_type_profile": [

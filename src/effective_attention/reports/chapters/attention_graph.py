@@ -199,8 +199,8 @@ CHAPTER = Chapter(
         Drawing(
             "attention_graph",
             (
-                "The graph without the residual connection: the stronger and wider an edge, the more attention. Weak ones "
-                "are left out (the limit stands above each panel); the chosen token's last node is orange."
+                "The graph without the residual connection: the stronger and wider an edge, the more attention. Weak "
+                "ones are left out (the limit stands above each panel); the chosen token's last node is orange."
             ),
             attention_graph,
         ),
