@@ -86,7 +86,7 @@ def test_axes_are_named_and_widths_are_a_papers(name: str, make_tables: Make) ->
     said = {text.get_text() for text in words(figure)}
     about = "minilm: The author" if "text" in table else "MRPC"  # what reads one text says that, not the task
     assert any(about in text for text in said)
-    assert figure.get_figwidth() in (3.3, 6.8) or name == "heatmap"
+    assert figure.get_figwidth() in (3.3, 6.8)
     first = plots(figure)[0]
     assert first.get_ylabel() != "" or not first.axison  # text has no axes
 

@@ -102,3 +102,46 @@ def test_it_prints_in_black_on_white_without_navigation(show: Show) -> None:
     style = "(() => { const style = getComputedStyle(document.body); return [style.color, style.backgroundColor]; })()"
     assert page.evaluate(style) == ["rgb(0, 0, 0)", "rgb(255, 255, 255)"]
     assert page.evaluate("getComputedStyle(document.querySelector('nav')).display") == "none"
+
+
+NAVIGATION = """
+() => [...document.querySelectorAll("nav a")].map((link) => {
+  const box = link.getBoundingClientRect();
+  return link.checkVisibility() && box.left >= 0 && box.right <= innerWidth && box.bottom <= innerHeight;
+})"""
+
+
+def test_the_contents_stand_at_the_side_or_fold_away(show: Show) -> None:
+    assert all(show(width=1280).evaluate(NAVIGATION))
+    page = show(width=390)
+    assert not any(page.evaluate(NAVIGATION))
+    page.locator("nav summary").click()
+    link = page.locator("nav a[href='#null_space']")
+    link.scroll_into_view_if_needed()
+    link.click()
+    assert not link.is_visible()
+    page.wait_for_function("document.getElementById('here').textContent.includes('null space')")
+
+
+def test_small_tables_and_the_heatmap_fit_and_what_does_not_fades(show: Show) -> None:
+    wide = "(box) => box.scrollWidth - box.clientWidth"
+    page = show(width=390)
+    boxes = page.locator("main .box:has(table.small)")
+    assert [box.evaluate(wide) for box in boxes.all()] == [0] * boxes.count()
+    for box in page.locator("main figure .box").all():
+        goes_on = box.evaluate(wide) > 1
+        assert ("more-right" in (box.get_attribute("class") or "")) == goes_on
+    box = page.locator("#heatmap figure .box")
+    assert box.evaluate(wide) > 1
+    box.evaluate("(box) => { box.scrollLeft = box.scrollWidth; }")
+    page.wait_for_function("document.querySelector('#heatmap figure .box').className === 'box more-left'")
+    assert show(width=1280).locator("#heatmap figure .box").evaluate(wide) == 0
+
+
+def test_figures_turn_dark_on_a_dark_page_and_print_as_they_are(show: Show) -> None:
+    filters = "[...document.querySelectorAll('main img')].map((image) => getComputedStyle(image).filter)"
+    assert set(show(scheme="light").evaluate(filters)) == {"none"}
+    page = show(scheme="dark")
+    assert all("invert" in one for one in page.evaluate(filters))
+    page.emulate_media(media="print")
+    assert set(page.evaluate(filters)) == {"none"}

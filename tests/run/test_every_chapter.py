@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from effective_attention.reports.chapters import CHAPTERS
-from effective_attention.reports.sections import measured
+from effective_attention.reports.measured import measured
 from effective_attention.run.experiment import evaluate
 from effective_attention.run.options.texts import quoted
 from helpers.small_analyses import OPTIONS

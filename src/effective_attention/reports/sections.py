@@ -21,7 +21,7 @@ from effective_attention.reports.measured import behind, measured
 from effective_attention.reports.overview import examples_of, random_heads
 from effective_attention.reports.reductions import panels, task_title
 from effective_attention.reports.runs import RunResults
-from effective_attention.reports.scores import scores, scores_found
+from effective_attention.reports.scores import run_fact, scores, scores_found
 
 _SVG_WIDTH = re.compile(rb'<svg [^>]*?width="([\d.]+)pt"')  # as matplotlib writes it
 _POINTS = 72  # an inch
@@ -88,7 +88,7 @@ def _caution(facts: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _scores(facts: Sequence[Mapping[str, Any]]) -> Section:
     counts = dict.fromkeys(f"{task_title(str(fact.get('run/task')))}: {examples_of(fact)}" for fact in facts)
-    models = " and ".join(dict.fromkeys(str(fact.get("run/model")) for fact in facts))
+    models = " and ".join(dict.fromkeys(run_fact(fact, "model") for fact in facts))
     return Section(
         "scores",
         "Scores",

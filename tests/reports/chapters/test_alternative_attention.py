@@ -16,7 +16,7 @@ from effective_attention.reports.chapters.alternative_attention.tables import (
 )
 from effective_attention.reports.drawing.style import style
 from effective_attention.reports.grid import NONE
-from effective_attention.reports.sections import measured
+from effective_attention.reports.measured import measured
 from helpers.fake_b import alternative_attention
 from helpers.fakes import with_facts
 from helpers.figures import FIGURES, Make, assert_runs_are_named, can_draw, cells, line_of, meshes, named, plots

@@ -15,7 +15,7 @@ from matplotlib.colors import to_rgba
 from effective_attention.reports.chapters.attention_graph import lightest_edge
 from effective_attention.reports.drawing.files import figure_bytes
 from effective_attention.reports.drawing.style import COLOURS, style
-from effective_attention.reports.sections import measured
+from effective_attention.reports.measured import measured
 from helpers.fake_b import attention_graph
 from helpers.fakes import with_facts
 from helpers.figures import FIGURES, Make, cells, meshes, plots

@@ -107,8 +107,8 @@ def test_depth_has_one_dot_for_a_head_however_many_seeds(make_tables: Make) -> N
 def test_distance_by_layer_the_furthest_and_its_depth(make_tables: Make) -> None:
     table = both_weights(make_tables, "distance", layers=6, heads=4).assign(even=13.7)
     grid = distance_grid(table)
-    assert grid.columns[2:8] == list("012345")
-    assert grid.groups[1] == ("mean over heads of layer", 6)
+    assert grid.columns[2:8] == [f"layer {layer}" for layer in range(6)]
+    assert grid.groups[1] == ("mean over heads", 6)
     assert [row[:2] for row in grid.rows] == [
         ["MRPC, pretrained", "standard"], ["MRPC, pretrained", "effective"],
         ["MRPC, finetuned", "standard"], ["MRPC, finetuned", "effective"],

@@ -16,10 +16,10 @@ from effective_attention.reports.chapters.faithfulness.tables import correlation
 from effective_attention.reports.drawing.files import write_figures
 from effective_attention.reports.drawing.style import COLOURS
 from effective_attention.reports.grid import NONE
+from effective_attention.reports.measured import measured
 from effective_attention.reports.papers.abnar2020 import ABNAR
 from effective_attention.reports.report import write_report
 from effective_attention.reports.runs import RunResults
-from effective_attention.reports.sections import measured
 from helpers.figures import FIGURES, Make, can_draw, plots, stacked
 
 # --- the league ---

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from effective_attention.reports.sections import measured
+from effective_attention.reports.measured import measured
 from helpers.figures import FIGURES, Make, cells, meshes
 
 

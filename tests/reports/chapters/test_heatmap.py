@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
 from effective_attention.reports.drawing.files import figure_bytes
-from effective_attention.reports.sections import measured
-from helpers.figures import FIGURES, Make, meshes, plots
+from effective_attention.reports.measured import measured
+from helpers.fake_a import fake_heatmap
+from helpers.fakes import with_facts
+from helpers.figures import FIGURES, Make, meshes, named, plots
 
 
 def test_heatmap_names_tokens_as_they_are(make_tables: Make) -> None:
@@ -31,8 +34,29 @@ def test_heatmap_of_effective_is_white_at_zero_and_orange_below(make_tables: Mak
 def test_an_empty_null_part_is_blank(make_tables: Make) -> None:
     table = make_tables()["heatmap"]
     empty = table.assign(value=table["value"].where(table["attention"] != "null", 1e-9))
-    mesh = meshes(FIGURES["heatmap"](empty))[2]
-    assert mesh.get_clim() == (-1, 1)
+    figure = FIGURES["heatmap"](empty)
+    assert not [text for axes in plots(figure)[:2] for text in axes.texts]
+    (said,) = plots(figure)[2].texts
+    assert " ".join(said.get_text().split()) == "9 tokens: no null part, every weight reaches the output"
+
+
+def test_all_parts_share_one_colour_scale(make_tables: Make) -> None:
+    table = make_tables()["heatmap"]
+    largest = table["value"].abs().max()
+    standard, effective, null = (mesh.get_clim() for mesh in meshes(FIGURES["heatmap"](table)))
+    assert standard == (0, largest)
+    assert effective[1] == largest
+    assert null == (-largest, largest)
+
+
+def test_one_long_text_has_null_below_and_keeps_the_width() -> None:
+    table = with_facts(fake_heatmap(np.random.default_rng(0), named(40)))
+    figure = FIGURES["heatmap"](table)
+    assert figure.get_figwidth() == 6.8
+    first, second, third = (axes.get_position() for axes in plots(figure)[:3])
+    assert abs(first.y0 - second.y0) < 0.01
+    assert third.y1 < first.y0
+    assert len(plots(figure)[0].get_yticklabels()) == 40
 
 
 def test_a_long_heatmap_names_every_second_token() -> None:

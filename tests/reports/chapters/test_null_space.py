@@ -8,7 +8,7 @@ import pytest
 from matplotlib.text import Text
 
 from effective_attention.reports.chapters.null_space import by_length, padding_share, projected_table, rank_limit
-from effective_attention.reports.sections import measured
+from effective_attention.reports.measured import measured
 from helpers.figures import FIGURES, Make, plots
 
 

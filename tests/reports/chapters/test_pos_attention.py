@@ -81,7 +81,8 @@ def test_parts_of_speech_with_the_head_that_prefers_each(make_tables: Make) -> N
     row = grid.rows[9]
     rows = table[(table["tag"] == row[2]) & (table["direction"] == "from") & (table["attention"] == "standard")]
     best = rows.loc[rows["value"].idxmax()]
-    most = [f"{100 * rows['value'].mean():.1f}", f"{100 * best['value']:.1f}", f"{best['layer']}.{best['head']}"]
+    most = [f"{100 * rows['value'].mean():.1f}", f"{100 * best['value']:.1f}"]
+    most.append(f"layer {best['layer']}, head {best['head']}")
     assert row[3:7] == [f"{100 * best['even']:.1f}", *most]
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from effective_attention.reports.chapters.pronouns import candidates, referent_shares, referents
-from effective_attention.reports.sections import measured
+from effective_attention.reports.measured import measured
 from helpers.figures import FIGURES, Make, plots
 
 

@@ -53,7 +53,7 @@ def test_a_tokenizer_without_delimiters_has_fewer_panels(make_tables: Make) -> N
 def test_attention_to_types_beside_even_attention(make_tables: Make) -> None:
     table = make_tables()["token_type_profile"]
     grid = type_profile(table)
-    assert grid.groups == [("", 1), ("to [CLS]", 3), ("to [SEP]", 3), ("to period, comma", 3), ("to other", 3)]
+    assert grid.columns == ["task", "attention", "to [CLS]", "to [SEP]", "to period, comma", "to other"]
     everything = table[table["source"] == "all"]
     means = everything[everything["target"] == "sep"].groupby("attention")["value"].mean()
-    assert grid.rows[0][4:7] == [f"{means['standard']:.3f}", f"{means['effective']:.3f}", "0.040"]
+    assert [row[3] for row in grid.rows] == [f"{means['standard']:.3f}", f"{means['effective']:.3f}", "0.040"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from helpers.figures import FIGURES, Make, cells, meshes, plots
+from effective_attention.reports.chapters.token_types import type_table
+from helpers.figures import FIGURES, Make, cells, meshes, plots, stacked
 
 
 def test_token_types_shows_the_last_layers_largest_weight_by_type_and_head(make_tables: Make) -> None:
@@ -18,6 +19,24 @@ def test_token_types_shows_the_last_layers_largest_weight_by_type_and_head(make_
     np.testing.assert_allclose(cells(mesh)[3], sep)
     assert [label.get_text() for label in plots(figure)[0].get_yticklabels()][3] == "[SEP]"
     assert plots(figure)[0].yaxis_inverted()
+
+
+def test_both_attentions_and_all_tasks_share_one_colour_range(make_tables: Make) -> None:
+    table = stacked(make_tables, "token_types", "rte", "mrpc")
+    for name, statistic in (("token_types", "largest"), ("token_types_lift", "lift")):
+        shown = table[table["statistic"] == statistic]["value"]
+        assert {mesh.get_clim() for mesh in meshes(FIGURES[name](table))} == {(0, shown.max())}
+
+
+def test_the_table_has_a_row_for_each_task_and_attention(make_tables: Make) -> None:
+    table = stacked(make_tables, "token_types", "mrpc", "rte")
+    grid = type_table(table)
+    assert grid.columns == ["task", "attention", "noun", "pronoun", "verb", "[SEP]", "[CLS]", "punct."]
+    assert [row[:2] for row in grid.rows] == [
+        [task, kind] for task in ("RTE", "MRPC") for kind in ("standard", "effective")
+    ]
+    mine = table[(table["task"] == "rte") & (table["statistic"] == "largest") & (table["attention"] == "effective")]
+    assert grid.rows[1][2] == f"{mine[mine['token_type'] == 'noun']['value'].mean():.3f}"
 
 
 def test_a_type_that_never_occurs_is_grey_not_zero(make_tables: Make) -> None:
