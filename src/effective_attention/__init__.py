@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from effective_attention.attention.record import AttentionSwap
     from effective_attention.attention.swap import use_attention
     from effective_attention.attention.trace import Trace, trace
-    from effective_attention.explorer.explore import Explorer, explore
+    from effective_attention.explorer.explore import explore
+    from effective_attention.explorer.notebook import Explorer
 
 __all__ = [
     "AttentionSwap",
@@ -45,7 +46,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "AttentionSwap": "effective_attention.attention.record",
         "Decomposition": "effective_attention.attention.decomposition",
-        "Explorer": "effective_attention.explorer.explore",
+        "Explorer": "effective_attention.explorer.notebook",
         "Factors": "effective_attention.attention.factors",
         "Trace": "effective_attention.attention.trace",
         "analyse": "effective_attention.analyses.common.analyse",
