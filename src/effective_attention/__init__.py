@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from effective_attention.attention.trace import Trace, trace
     from effective_attention.attributions.explain import explain
     from effective_attention.attributions.explanation import Explanation
-    from effective_attention.explorer.explore import Explorer, explore
+    from effective_attention.explorer.explore import explore
+    from effective_attention.explorer.notebook import Explorer
 
 __all__ = [
     "AttentionSwap",
@@ -50,7 +51,7 @@ __getattr__, __dir__ = lazy_names(
         "AttentionSwap": "effective_attention.attention.record",
         "Decomposition": "effective_attention.attention.decomposition",
         "Explanation": "effective_attention.attributions.explanation",
-        "Explorer": "effective_attention.explorer.explore",
+        "Explorer": "effective_attention.explorer.notebook",
         "Factors": "effective_attention.attention.factors",
         "Trace": "effective_attention.attention.trace",
         "analyse": "effective_attention.analyses.common.analyse",

@@ -192,7 +192,9 @@ def test_save_and_show(bert: Any, tokenizer: Any, tmp_path: Path) -> None:
     assert path.read_text(encoding="utf-8") == explorer.html
     assert [each.name for each in path.parent.iterdir()] == ["page.html"]
     shown = explorer._repr_html_()
-    source = re.fullmatch(r'<iframe srcdoc="([^"]*)" sandbox="allow-scripts allow-downloads" [^<>]*></iframe>', shown)
+    source = re.fullmatch(
+        r'<iframe srcdoc="([^"]*)" sandbox="allow-scripts allow-downloads" [^<>]*>[^<>]*</iframe>', shown
+    )
     assert source is not None
     assert html.unescape(source[1]) == explorer.html
     assert re.fullmatch(r"Explorer\(0\.\d MB of HTML; \.save\(path\) writes it\)", repr(explorer))

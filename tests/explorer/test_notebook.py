@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from effective_attention.explorer.notebook import Explorer
 from helpers.explorer_page import header_of, numbers_of
 
 SEEN = (("standard", 0, 1, 2, 3), ("effective", 1, 0, 5, 0), ("effective", 0, 3, 0, 7), ("null", 1, 2, 4, 4))
@@ -68,3 +70,32 @@ def test_the_frame_cannot_reach_the_notebook(chromium: Any, explorer: Any, tmp_p
         assert header_of(explorer.html)["sides"][0]["size"] > 10
     finally:
         page.close()
+
+
+def test_an_untrusted_notebook_says_why_nothing_is_shown(explorer: Any) -> None:
+    """JupyterLab takes the frame away and keeps the text in it, which no browser shows otherwise."""
+    left = re.sub(r"</?iframe[^>]*>", "", explorer._repr_html_())
+    assert left.startswith("The attention explorer is not shown, as this notebook is not trusted")
+
+
+def test_the_height_of_the_frame(chromium: Any, explorer: Any, tmp_path: Path) -> None:
+    notebook = tmp_path / "notebook.html"
+    notebook.write_text(f"<!doctype html>{explorer.show(height=420)._repr_html_()}", encoding="utf-8")
+    page = chromium.new_page()
+    page.goto(notebook.as_uri())
+    assert page.locator("iframe").bounding_box()["height"] == 420
+    assert "not trusted" not in page.inner_text("body")
+    page.close()
+
+
+@pytest.mark.parametrize("height", [0, 299, 500.0, True, "500"])
+def test_a_height_that_makes_no_sense(explorer: Any, height: Any) -> None:
+    with pytest.raises(ValueError, match="height must be a whole number of pixels, at least 300, got"):
+        explorer.show(height=height)
+
+
+def test_a_large_page_is_said_to_be_saved_with_the_notebook(explorer: Any, caplog: Any) -> None:
+    explorer._repr_html_()
+    assert caplog.messages == []
+    Explorer("x" * 12_000_000)._repr_html_()
+    assert "the page has 12 MB, which are saved with the notebook; .save(path) writes it" in caplog.text

@@ -9,9 +9,7 @@ The page of a model that reads one text is written by ``python evaluate.py analy
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,35 +20,10 @@ from effective_attention.attention.stacks import has_stacks
 from effective_attention.attention.trace import Trace
 from effective_attention.data.own_text import as_texts, trace_texts
 from effective_attention.explorer.bare import bare_side
+from effective_attention.explorer.notebook import Explorer
 from effective_attention.explorer.page import build_page
 from effective_attention.explorer.sides import Prediction, Side, prediction_of, side_of
 from effective_attention.explorer.written import written_sides
-from effective_attention.io import write_text
-
-_HEIGHT = 760  # of the frame in a notebook, in pixels
-
-
-@dataclass(frozen=True)
-class Explorer:
-    """The page; a notebook shows it, and ``save`` writes it to a file, which needs neither network nor notebook."""
-
-    html: str
-
-    def save(self, path: str | Path) -> Path:
-        """Write the page, completely or not at all."""
-        write_text(Path(path), self.html)
-        return Path(path)
-
-    def __repr__(self) -> str:
-        return f"Explorer({len(self.html) / 1e6:.1f} MB of HTML; .save(path) writes it)"
-
-    def _repr_html_(self) -> str:
-        """Show the page in a frame of its own, which can do nothing to the notebook around it."""
-        return (
-            f'<iframe srcdoc="{html.escape(self.html)}" sandbox="allow-scripts allow-downloads" '
-            'allow="clipboard-write" '
-            f'style="width: 100%; height: {_HEIGHT}px; border: 0" title="Attention explorer"></iframe>'
-        )
 
 
 def explore(
