@@ -105,8 +105,8 @@ print(sorted(path.name for path in Path("my_run").iterdir()))
 # %% [markdown]
 # ## Why this prediction?
 #
-# Highlighted in a notebook, saved as a page, or as a table. `Trust` says how far: what happens to the probability of
-# this very text without the highest-ranked words, and with these alone, next to random rankings.
+# Highlighted in a notebook, saved as a page, or as a table. Beside it stands how far to trust it: what happens to the
+# probability of this very text without the highest-ranked words, and with these alone, next to random rankings.
 
 # %%
 text = (

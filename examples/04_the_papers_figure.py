@@ -89,7 +89,7 @@ for across, delimiter in zip(axes, ("cls", "sep"), strict=True):
         image = axis.imshow(
             one.pivot_table(index="layer", columns="head", values="value"), cmap=colours, vmin=0, vmax=1
         )
-        axis.set_title(f"{name}, to [{delimiter.upper()}]")
+        axis.set(title=f"{name}, to [{delimiter.upper()}]", xlabel="head", ylabel="layer")
         figure.colorbar(image, ax=axis, shrink=0.8)
 plt.show()
 means = delimiters.pivot_table(index="delimiter", columns="attention", values="value")[["standard", "effective"]]

@@ -231,7 +231,7 @@ def test_the_page_of_python_does_what_it_says(tmp_path: Path, monkeypatch: pytes
     assert names["effective"][0].shape[:2] == (2, 12)
     assert names["tables"].keys() == {"null_space", "distance"}
     assert (tmp_path / "why.html").stat().st_size > 0
-    assert (tmp_path / "cat.html").stat().st_size > 10_000
+    assert (tmp_path / "heads.html").stat().st_size > 10_000
 
 
 # --- docs/architecture.md ---
