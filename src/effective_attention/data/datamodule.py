@@ -24,7 +24,9 @@ from effective_attention.processes import rank_and_world
 class Source(Protocol):
     """Any object that loads examples; see ``data.sources``."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """Return what results call it."""
 
     def load(self, task: Task, split: str) -> Examples:
         """Load a split and check it."""
