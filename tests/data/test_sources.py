@@ -553,6 +553,10 @@ def test_data_options_reach_the_source() -> None:
         "v1",
         True,
     )
+    short = ["data.name=me/glue", "data.configuration=mine", "data.revision=v1"]
+    same = instantiate(config("+data=hub", *short).data.source)
+    assert (same.path, same.configuration, same.revision) == ("me/glue", "mine", "v1")
+    assert instantiate(config("+data=hub").data.source).path == "nyu-mll/glue"
     source = instantiate(config("+data=local", "data.dir=x", "data.skip_broken_rows=true").data.source)
     assert (source.dir, source.skip_broken_rows) == (Path("x"), True)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
@@ -150,3 +151,88 @@ def test_epochs() -> None:
     assert "will not be the run that had as many from the start" in str(check_epochs(2, 3, 4, "there"))
     with pytest.raises(UserError, match=r"trainer\.max_epochs=1 is fewer than resume=there has done, which is 2"):
         check_epochs(2, 3, 1, "there")
+
+
+# --- checkpoint=<run> ---
+
+
+@pytest.fixture
+def trained_on_own_data(tmp_path: Path) -> Path:
+    folder = tmp_path / "own"
+    (folder / "checkpoints").mkdir(parents=True)
+    (folder / "checkpoints" / "last.ckpt").write_bytes(b"")
+    options = [
+        "task=custom", "task.text_columns=[text]", "data=local", "data.dir=x", "data.limit_eval=9",
+        "data.max_length=64", "data.num_workers=2", "model=tiny", "trainer=cpu", "analysis=none", "seed=3",
+        "logger=csv", "drift.examples=0",
+    ]  # fmt: skip
+    (folder / "config.yaml").write_text(f"# options: {json.dumps(options)}\nseed: 3\ntask:\n  name: custom\n")
+    return folder
+
+
+OWN_TASK = ["task=custom", "task.text_columns=[text]"]
+OWN_DATA = ["data=local", "data.dir=x", "data.max_length=64"]
+
+
+@pytest.mark.parametrize("place", ["", "checkpoints", "checkpoints/last.ckpt"])
+@pytest.mark.parametrize(
+    ("typed", "taken"),
+    [
+        ([], [*OWN_TASK, *OWN_DATA, "model=tiny"]),
+        (["task=custom"], ["task.text_columns=[text]", *OWN_DATA, "model=tiny"]),
+        (["task=text"], ["model=tiny"]),
+        (["data.dir=y"], [*OWN_TASK, "data=local", "data.max_length=64", "model=tiny"]),
+        (["data=sample"], [*OWN_TASK, "model=tiny"]),
+    ],
+)
+def test_a_checkpoint_brings_its_task_model_and_data(
+    trained_on_own_data: Path, place: str, typed: list[str], taken: list[str]
+) -> None:
+    checkpoint = f"checkpoint={trained_on_own_data / place}"
+    assert with_run_options([checkpoint, *typed]) == [checkpoint, *taken, *typed]
+
+
+def test_the_default_task_named_is_the_same_task(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text('# options: ["data=hub"]\ntask:\n  name: mrpc\n')
+    assert with_run_options([f"checkpoint={tmp_path}", "task=mrpc"])[1] == "data=hub"
+    assert with_run_options([f"checkpoint={tmp_path}", "task=rte"])[1:] == ["task=rte"]
+
+
+@pytest.mark.parametrize("words", [["-m"], ["--multirun"]])
+def test_a_sweep_over_checkpoints_gets_nothing(trained_on_own_data: Path, words: list[str]) -> None:
+    arguments = [*words, f"checkpoint={trained_on_own_data}"]
+    assert with_run_options(arguments) == arguments
+
+
+@pytest.mark.parametrize("place", ["null", "${oc.env:RUN}", "owner/name", "/no/such/run"])
+def test_other_checkpoints_bring_nothing(place: str) -> None:
+    assert with_run_options([f"checkpoint={place}"]) == [f"checkpoint={place}"]
+
+
+def test_a_checkpoint_names_no_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["task=rte", "task.metrics.x._target_=os.system", "data.source._target_=a.b", "model.name=${oc.env:A}"]
+    (tmp_path / "config.yaml").write_text(f"# options: {json.dumps([*options, '+model.fetch=yes'])}\n")
+    assert with_run_options([f"checkpoint={tmp_path}"])[1:] == ["task=rte"]
+    assert "warning: checkpoint: 'data.source._target_=a.b' is not taken over" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("stored", "taken"),
+    [
+        ({"callbacks": {"LastCheckpoint": {"options": ["task=rte", "seed=1"]}}}, ["task=rte"]),
+        ({"effective_attention": {"task": {"name": "sst2"}}}, ["task=sst2"]),
+        ({"effective_attention": {"task": {"name": "a b=c"}}}, []),
+        ({}, []),
+    ],
+)
+def test_a_checkpoint_away_from_its_run(stored: dict[str, Any], taken: list[str], tmp_path: Path) -> None:
+    torch.save(stored, tmp_path / "it.ckpt")
+    assert with_run_options([f"checkpoint={tmp_path / 'it.ckpt'}"])[1:] == taken
+
+
+def test_what_a_checkpoint_brings_is_said(trained_on_own_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    checkpoint = f"checkpoint={trained_on_own_data}"
+    with_run_options([checkpoint])
+    assert capsys.readouterr().out.startswith(f"{checkpoint}: with its own task=custom task.text_columns=[text] ")
+    with_run_options([checkpoint, "--cfg", "job"])
+    assert capsys.readouterr().out == ""

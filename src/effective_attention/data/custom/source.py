@@ -44,7 +44,7 @@ class RandomSplit:
         return {name: examples.choose(places) for name, places in chosen.items() if places}
 
 
-@dataclass(frozen=True)
+@dataclass
 class CustomSource:
     """The user's own data, with its splits.
 
