@@ -31,12 +31,11 @@ class Change:
 def changes(table: DataFrame, measure: Callable[[DataFrame], float]) -> list[Change]:
     """Measure each panel's rows of standard and of effective attention; panels that lack one are left out."""
     found = panels(table) if len(table) else []
-    pairs = [
-        (panel.title, *(measure(panel.table[panel.table["attention"] == kind]) for kind in ("standard", "effective")))
-        for panel in found
-    ]
-    known = [(title, before, after) for title, before, after in pairs if isfinite(before) and isfinite(after)]
-    return [Change(place(title, len(found)), before, after) for title, before, after in known]
+    pairs = []
+    for panel in found:
+        before, after = (measure(panel.table[panel.table["attention"] == kind]) for kind in ("standard", "effective"))
+        pairs.append(Change(place(panel.title, len(found)), before, after))
+    return [change for change in pairs if isfinite(change.standard) and isfinite(change.effective)]
 
 
 def place(title: str, of: int) -> str:

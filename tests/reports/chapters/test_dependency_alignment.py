@@ -71,7 +71,7 @@ def test_relations_are_the_most_frequent_ordered_by_gain_and_named_by_head(make_
         np.testing.assert_allclose(line.get_xdata(), [found.value for found in best if found.direction == direction])
     previous = next(line for line in axes.lines if line.get_marker() == "<")
     np.testing.assert_allclose(previous.get_xdata(), [found.rules["previous"] for found in best])
-    assert axes.texts[0].get_text().startswith(f"{best[0].layer}.{best[0].head}")
+    assert axes.texts[0].get_text().startswith(f"L{best[0].layer} H{best[0].head}")
 
 
 def test_no_relation_often_enough_leaves_the_figure_out(make_tables: Make) -> None:

@@ -21,5 +21,5 @@ def test_the_table_names_the_two_layers_that_changed_most(make_tables: Make) -> 
     table = make_tables(layers=4)["finetuning_shift"]
     moved = table.assign(value=table["value"].where(~table["layer"].isin([1, 3]), -0.5))
     grid = shift_table(moved)
-    assert [row[-1] for row in grid.rows] == ["1 and 3", "1 and 3"]
+    assert [row[-1] for row in grid.rows] == ["layers 1 and 3"] * 2
     assert [row[3] for row in grid.rows] == ["-0.500", "-0.500"]

@@ -50,13 +50,13 @@ def test_all_parts_share_one_colour_scale(make_tables: Make) -> None:
 
 
 def test_one_long_text_has_null_below_and_keeps_the_width() -> None:
-    table = with_facts(fake_heatmap(np.random.default_rng(0), named(40)))
+    table = with_facts(fake_heatmap(np.random.default_rng(0), named(38)))
     figure = FIGURES["heatmap"](table)
     assert figure.get_figwidth() == 6.8
     first, second, third = (axes.get_position() for axes in plots(figure)[:3])
     assert abs(first.y0 - second.y0) < 0.01
     assert third.y1 < first.y0
-    assert len(plots(figure)[0].get_yticklabels()) == 40
+    assert len(plots(figure)[0].get_yticklabels()) == 38
 
 
 def test_a_long_heatmap_names_every_second_token() -> None:

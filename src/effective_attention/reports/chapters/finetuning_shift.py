@@ -89,7 +89,7 @@ def shift_table(table: DataFrame) -> Grid:
     for panel in panels(table):
         for attention in attentions(panel.table):
             means = layer_by_head(panel.table[panel.table["attention"] == attention]).mean(axis=1)
-            most = " and ".join(f"layer {layer}" for layer in sorted(means.nsmallest(2).index))
+            most = f"layers {listed([str(layer) for layer in sorted(means.nsmallest(2).index)])}"
             rows.append([one_line(panel.title), attention, *(number(means.get(layer)) for layer in layers), most])
     columns = ["task", "attention", *(f"layer {layer}" for layer in layers), "changed most"]
     return Grid("Cosine to the pretrained start, mean over heads.", columns, rows, labels=2)

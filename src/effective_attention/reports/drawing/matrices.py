@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from matplotlib.axes import Axes
 
@@ -41,7 +42,8 @@ def matrix_places(matrices: int, tokens: int, *, texts: int = 1) -> MatrixPlaces
 
 def name_both(axes: Axes, queries: Sequence[str], keys: Sequence[str], *, side: float, left: bool) -> None:
     """Write keys above, and queries at the left of a matrix that stands at the left; of too many every second or so."""
-    for axis, names, wanted in (("x", keys, True), ("y", queries, left)):
+    sides: tuple[tuple[Literal["x", "y"], Sequence[str], bool], ...] = (("x", keys, True), ("y", queries, left))
+    for axis, names, wanted in sides:
         size = next((size for size in _SIZES if len(names) * size * _LINE <= side + 1e-6), _SIZES[0])
         step = -(-len(names) // max(1, int(side / (size * _LINE) + 1e-6)))
         words = [token_label(name) if wanted else "" for name in names[::step]]
