@@ -94,10 +94,11 @@ class HubSource:
         try:
             return load_dataset(self.path, configuration, split=split, revision=self.revision, cache_dir=self.cache_dir)
         except ConnectionError as error:
+            sample = "" if split is None else " or data=sample"  # which a task of one's own does not have
             call = ", ".join(repr(word) for word in (self.path, configuration) if word is not None)
             raise UserError(
                 f"data=hub: the hub cannot be reached and {what} is not in the cache ({first_line(error)}); "
-                "add data=local data.dir=<folder> or data=sample instead, or fetch it where there is a network with "
+                f"add data=local data.dir=<folder>{sample} instead, or fetch it where there is a network with "
                 f"load_dataset({call}) and set HF_HOME to that machine's cache folder"
             ) from error
         except Exception as error:

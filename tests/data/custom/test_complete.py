@@ -256,3 +256,4 @@ def test_hub_unreachable(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"data=hub: .*somebody/something") as caught:
         complete(CustomTask(text_columns=["review"]), source, TRAINED)
     assert "\n" not in str(caught.value)
+    assert "data=sample" not in str(caught.value), "a task of one's own has no sample"
