@@ -82,13 +82,10 @@ FLIPS: dict[str, list[Case]] = {
         (both(0.01, 0.3, delimiter="cls"), "[CLS] gets more weight: 0.010 → 0.300."),
     ],
     "finetuning_shift": [
-        (
-            by_layer(1, -0.1),
-            "Layers 1 (cosine 0.900) and 2 (cosine 0.800) change most under standard attention, the last two.",
-        ),
+        (by_layer(1, -0.1), "Layers 1 (cosine 0.900) and 2 (cosine 0.800), the last two, change most under standard"),
         (
             by_layer(0.5, 0.1),
-            "Layers 0 (cosine 0.500) and 1 (cosine 0.600) change most under standard attention, not the last",
+            "Layers 0 (cosine 0.500) and 1 (cosine 0.600), not the last two, change most under standard",
         ),
     ],
     "null_space": [

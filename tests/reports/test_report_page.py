@@ -116,6 +116,7 @@ def test_the_contents_stand_at_the_side_or_fold_away(show: Show) -> None:
     page = show(width=390)
     assert not any(page.evaluate(NAVIGATION))
     page.locator("nav summary").click()
+    assert page.locator("nav ul").evaluate("(list) => list.scrollWidth - list.clientWidth") == 0
     link = page.locator("nav a[href='#null_space']")
     link.scroll_into_view_if_needed()
     link.click()

@@ -7,7 +7,7 @@ from functools import partial
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
 from effective_attention.reports.chapter import Chapter, Drawing, Scalars
 from effective_attention.reports.drawing.style import (
@@ -101,12 +101,20 @@ def found_shift(table: DataFrame) -> list[str]:
     for panel in panels(table):
         for attention in attentions(panel.table):
             means = layer_by_head(panel.table[panel.table["attention"] == attention]).mean(axis=1).dropna()
-            most = sorted(int(layer) for layer in means.nsmallest(2).index)
-            layers = listed([f"{layer} (cosine {number(means[layer])})" for layer in most])
-            last = "the last two" if most == sorted(int(layer) for layer in means.index)[-2:] else "not the last two"
-            sentence = f"layers {layers} change most under {attention} attention, {last}."
-            said += [said_of(panel, table, sentence)] if len(means) > 2 else []
+            said += (
+                [said_of(panel, table, f"{_changed_most(means)} under {attention} attention.")] if len(means) else []
+            )
     return said
+
+
+def _changed_most(means: Series) -> str:
+    """Name the two layers that changed most; of a model with no more than two the one."""
+    most = sorted(int(layer) for layer in means.nsmallest(2 if len(means) > 2 else 1).index)
+    layers = listed([f"{layer} (cosine {number(means[layer])})" for layer in most])
+    if len(most) == 1:
+        return f"layer {layers} changes most"
+    last = "the last two" if most == sorted(int(layer) for layer in means.index)[-2:] else "not the last two"
+    return f"layers {layers}, {last}, change most"
 
 
 CHAPTER = Chapter(
