@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 _NAMES = ("run/task", "run/model", "run/data")
-_PREDICTIONS = "predictions"  # a row an example: no analysis, and too long for a report across runs
+PREDICTIONS = "predictions"
+"""The table that testing writes, beside those of analyses: what the model answers for every example."""
 OPTIONS_RECORD = "# options: "
 """Begins the first line of a run's ``config.yaml``; what follows are the options it was given, as JSON."""
 
@@ -80,8 +81,9 @@ def collect_runs(found: Mapping[Path, dict[str, Any]], *, to: Path) -> list[RunR
 
 
 def _read_tables(folder: Path) -> dict[str, DataFrame]:
+    """Read all tables; none where there are only predictions, as a run without analyses has no report."""
     paths = sorted((folder / "tables").glob("*.parquet"))
-    return {path.stem: _read_table(path) for path in paths if path.stem != _PREDICTIONS}
+    return {path.stem: _read_table(path) for path in paths} if {path.stem for path in paths} - {PREDICTIONS} else {}
 
 
 def recorded_options(folder: Path) -> list[str] | None:

@@ -155,7 +155,7 @@ class PlannedAnalyses:
         told = {name: table.assign(checkpoint=self._checkpoint) for name, table in kept.items()}
 
         def finish(name: str, table: pd.DataFrame) -> None:
-            told[name] = self._with_facts(table)
+            told[name] = self.with_facts(table)
             tables.write(name, told[name], self.options)
 
         analyses = self.set_up(subject, facts, only=self.chosen.keys() - kept.keys())
@@ -188,7 +188,7 @@ class PlannedAnalyses:
     def _checkpoint(self) -> str:
         return self.run.checkpoint or (str(self.run.folder) if self.run.has_start else "")
 
-    def _with_facts(self, table: pd.DataFrame) -> pd.DataFrame:
+    def with_facts(self, table: pd.DataFrame) -> pd.DataFrame:
         """Add columns in front that say what was measured on; those the analysis has itself are kept."""
         facts = self.run.facts
         data = self.run.datamodule

@@ -19,9 +19,11 @@ from omegaconf import DictConfig
 from pytorch_lightning.callbacks import Callback, LearningRateMonitor
 from pytorch_lightning.utilities import rank_zero_only
 
+from effective_attention.analyses.common.run import Tables
 from effective_attention.io import write_json, write_table, write_text
 from effective_attention.models.checkpoints import WholeCheckpointIO
 from effective_attention.reports.chapters import all_chapters
+from effective_attention.reports.runs import PREDICTIONS
 from effective_attention.reports.scalars import final_scalars, named_scalars
 from effective_attention.reports.sweep import print_rows, summarise
 from effective_attention.run.analysing import GOLD, AnalysisResults, PlannedAnalyses
@@ -32,7 +34,6 @@ from effective_attention.run.lock import only_run_in
 from effective_attention.run.loggers import ForgivingWandbLogger, build_loggers
 from effective_attention.run.options.record import recorded, recorded_yaml
 from effective_attention.run.own_text import prediction_lines
-from effective_attention.run.predictions import NAME as PREDICTIONS
 from effective_attention.run.predictions import prediction_table
 from effective_attention.run.resume import given_options, with_record
 from effective_attention.run.resumed import Resumed, clear_requeued, resumed_evaluation, resumed_training
@@ -140,10 +141,11 @@ def _test_and_report(
 ) -> Metrics:
     pl.seed_everything(cfg.seed, workers=True, verbose=False)  # whatever training drew: a resumed run draws less
     device = trainer.strategy.root_device
-    measured = _tested(cfg, trainer, run) if planned.text is None else planned.predicted(device)
+    measured, answers = _tested(cfg, trainer, planned) if planned.text is None else (planned.predicted(device), {})
     precision = {"run/precision": str(trainer.precision)}
     metrics = {**run.facts, **precision, **run.datamodule.facts(), **validation, **measured}
     results = planned.run_all(metrics, device, earlier=resumed_from)
+    results.tables |= answers if results.tables else {}
     scalars = named_scalars(results.tables, all_chapters())
     metrics |= scalars
     if trainer.is_global_zero:
@@ -158,15 +160,19 @@ def _test_and_report(
     return metrics
 
 
-def _tested(cfg: DictConfig, trainer: pl.Trainer, run: Run) -> Metrics:
-    """Test the split under each attention, and write down what the model answered."""
+def _tested(cfg: DictConfig, trainer: pl.Trainer, planned: PlannedAnalyses) -> tuple[Metrics, Tables]:
+    """Test the split under each attention; write down, and return as a table, what the model answered."""
+    run = planned.run
     data = run.datamodule
     options = {"repeats": cfg.attention.repeats}
     tested = compare_attentions(trainer, run.classifier, data, cfg.attention.kinds, **options)
-    if trainer.is_global_zero and run.task.has_labels:
-        answers = prediction_table(data.split(data.eval_split).examples, run.task, tested.logits)
+    if not run.task.has_labels:
+        return tested.metrics, {}
+    answers = prediction_table(data.split(data.eval_split).examples, run.task, tested.logits)
+    answers = planned.with_facts(answers)
+    if trainer.is_global_zero:
         write_table(run.folder / "tables" / PREDICTIONS, answers)
-    return tested.metrics
+    return tested.metrics, {PREDICTIONS: answers}
 
 
 def _log(

@@ -11,8 +11,6 @@ from torch import Tensor
 from effective_attention.data.examples import Examples
 from effective_attention.data.tasks import Task
 
-NAME = "predictions"
-
 
 def prediction_table(examples: Examples, task: Task, logits: Mapping[int, Tensor]) -> pd.DataFrame:
     """Return a row an example, in the order of the split.

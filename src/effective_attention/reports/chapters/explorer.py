@@ -15,7 +15,7 @@ def shown(table: DataFrame) -> Grid:
     rows = []
     for panel in panels(table):
         title = one_line(panel.title)
-        many = panel.table["example"].nunique() > 1
+        many = "example" in panel.table and panel.table["example"].nunique() > 1  # a table of an older run has none
         rows += [_counted(title, panel.table)] if many else [_side(title, side) for side in panel.table.itertuples()]
     headings = ["task", "side", "tokens", "gold", "prediction", "value"]
     return Grid("What the page shows.", headings, rows, labels=2)
@@ -23,8 +23,8 @@ def shown(table: DataFrame) -> Grid:
 
 def _side(title: str, side: object) -> list[str]:
     """Say what one side shows, and one of its answers."""
-    facts = {name: getattr(side, name) for name in ("name", "gold", "label")}
-    name, gold, label = ("" if facts[name] is None else str(facts[name]) for name in facts)
+    facts = [getattr(side, name, None) for name in ("name", "gold", "label")]
+    name, gold, label = ("" if fact is None else str(fact) for fact in facts)
     shown_name = shortened(without_folders(name) or "shown", 60)
     return [title, shown_name, str(getattr(side, "tokens", "")), gold, label, number(getattr(side, "value", None))]
 
