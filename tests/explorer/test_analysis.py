@@ -113,6 +113,15 @@ def test_a_pretrained_model_predicts_nothing(subject, whole):
     assert table[["label", "value"]].fillna("none").values.tolist() == [["", "none"]]
 
 
+def test_a_model_finetuned_elsewhere_predicts(subject, whole):
+    elsewhere = dataclasses.replace(whole, models=OtherModels(), facts={"run/head": "finetuned"})
+    _, page = shown(subject, elsewhere)
+    (side,) = header_of(page)["sides"]
+    assert side["prediction"] is not None
+    with pytest.raises(UserError, match="beside=pretrained: its start is not known"):
+        shown(subject, elsewhere, beside="pretrained")
+
+
 def test_a_score(make_subject):
 
     subject = make_subject(task="stsb")

@@ -126,3 +126,27 @@ def test_training_goes_on_from_a_classifier_or_begins_a_new_head(
     train(compose("train", *own(data), *options))
     assert "its labels are no, yes, those of the task bad, good, so-so; its head is replaced" in caplog.text
     assert (tmp_path / "run" / "tables" / "finetuning_shift.parquet").is_file(), "its start is known"
+
+
+def test_a_text_is_read_by_a_classifier_for_its_own_question(compose: Compose, tmp_path: Path) -> None:
+    """Neither a task nor data need be named: the model's own labels are what may be answered."""
+    folder = save_classifier(tmp_path / "classifier", LABELS)
+    asked = ["task=custom", f"checkpoint={folder}", "analysis=[explain]", "text=The film was good."]
+    found = evaluate(compose("evaluate", *asked))
+    assert found["text/predicted"] in LABELS
+    assert found["run/head"] == "finetuned"
+    assert not [name for name in found if name.startswith("test/")]
+    named = evaluate(compose("evaluate", "task=mrpc", *asked[1:], f"run_dir={tmp_path / 'second'}"))
+    assert named["text/predicted"] == found["text/predicted"]
+
+
+def test_a_text_of_a_custom_task_needs_a_model_with_labels(compose: Compose) -> None:
+    with pytest.raises(UserError, match="^task=custom: model tiny does not say which labels it has; add checkpoint="):
+        evaluate(compose("evaluate", "task=custom", "analysis=[explain]", "text=The film was good."))
+
+
+def test_the_report_shows_what_the_model_answers(data: Path, compose: Compose, tmp_path: Path) -> None:
+    train(compose("train", *own(data), "analysis=[distance]"))
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert 'id="predictions"' in page
+    assert page.index('id="scores"') < page.index('id="predictions"') < page.index('id="distance"')

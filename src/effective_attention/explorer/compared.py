@@ -62,7 +62,12 @@ class Comparison:
 
     def learnt(self, seen: Trace) -> Prediction | None:
         """Return the prediction of a finetuned model; a pretrained one has a random classification head, so None."""
-        return None if self.context.models.pretrained is None else self._prediction(seen)
+        return self._prediction(seen) if self._is_finetuned else None
+
+    @property
+    def _is_finetuned(self) -> bool:
+        """Tell whether the model was finetuned: here, where its start is known, or elsewhere."""
+        return self.context.models.pretrained is not None or self.context.facts.get("run/head") == "finetuned"
 
     def gold(self, label: float | None) -> str | float | None:
         """Name a label of the split; a score stays a number."""
@@ -75,9 +80,8 @@ class Comparison:
         """Refuse a model to compare with that there is not, or that cannot be loaded."""
         if self.beside == PRETRAINED:
             if self.context.models.pretrained is None:
-                raise UserError(
-                    "analysis.explorer.beside=pretrained: this is the pretrained model; add checkpoint=<run>"
-                )
+                why = "its start is not known" if self._is_finetuned else "this is the pretrained model"
+                raise UserError(f"analysis.explorer.beside=pretrained: {why}; add checkpoint=<run>")
         elif self.beside is not None:
             _restore(self.context, self.beside)  # thrown away: what matters is whether it can be
 
@@ -86,7 +90,7 @@ class Comparison:
             return "first text"
         if self.beside is None:
             return ""
-        finetuned = self.context.models.pretrained is not None
+        finetuned = self._is_finetuned
         if checkpoint and self.beside != PRETRAINED:
             own, other = without_folders(checkpoint), without_folders(self.beside)
             return own if own != other else f"{own} (this one)"
