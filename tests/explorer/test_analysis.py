@@ -13,6 +13,7 @@ from effective_attention.analyses.common.run import run_analyses
 from effective_attention.attention.trace import trace
 from effective_attention.errors import UserError
 from effective_attention.explorer.analysis import ExplorerPage
+from effective_attention.reports.paths import without_folders
 from effective_attention.run.cli import explain
 from effective_attention.run.experiment import evaluate
 from effective_attention.run.options.texts import quoted
@@ -176,8 +177,9 @@ def test_the_command_writes_the_page(trained, compose, tmp_path: Path, capsys):
     page = path.read_text(encoding="utf-8")
     assert f"explorer: {path} (0." in capsys.readouterr().out
     first, second = header_of(page)["sides"]
+    place = without_folders(str(trained.folder))
     assert first["texts"] == second["texts"] == ["Well, a <b>cat</b> sat.", "Did it?"]
-    assert (first["model"], first["checkpoint"], first["name"]) == ("tiny", trained.folder.name, "finetuned")
+    assert (first["model"], first["checkpoint"], first["name"]) == ("tiny", place, "finetuned")
     assert (second["model"], second["checkpoint"], second["name"]) == ("tiny", None, "pretrained")
     table = pd.read_parquet(tmp_path / "run" / "tables" / "explorer.parquet")
     assert table["checkpoint"].tolist() == [str(trained.folder)] * 2 + [""]
@@ -190,7 +192,7 @@ def test_beside_another_run(trained, compose, tmp_path: Path):
     evaluate(compose("evaluate", "analysis=explorer", f"analysis.explorer.beside={trained.folder}", "seed=5"))
     page = (tmp_path / "run" / "explorer.html").read_text(encoding="utf-8")
     header = header_of(page)
-    assert [side["name"] for side in header["sides"]] == ["pretrained", trained.folder.name]
+    assert [side["name"] for side in header["sides"]] == ["pretrained", without_folders(str(trained.folder))]
     assert [side["prediction"] is None for side in header["sides"]] == [True, False]
     assert header["same_tokens"] is True
     assert not np.array_equal(numbers_of(page, 0, "standard", 0), numbers_of(page, 1, "standard", 0))

@@ -53,6 +53,10 @@ def swapped_candidates(table: Table) -> Table:
     return table.assign(name=table["name"].mask(table["quantity"] != "attention", other))
 
 
+def always(table: Table) -> pd.Series:
+    return pd.Series(True, index=table.index)
+
+
 def as_it_is(table: Table) -> Table:
     return table
 
@@ -95,6 +99,11 @@ FLIPS: dict[str, list[Case]] = {
     "head_ablation": [
         (where(lambda table: table["head"] == 0, -0.2, "change"), "the largest loss is 0.200 (layer 0, head 0)."),
         (where(lambda table: table["change"] < 9, 0.0, "change"), "no single head is needed."),
+    ],
+    "explain": [
+        (as_it_is, "predicted yes, probability 0.875 (the right answer is yes). Both checks beat chance"),
+        (where(always, 3, "sufficiency_beaten"), "One check beats chance: without these words more is lost"),
+        (where(always, 3, "comprehensiveness_beaten"), "One check beats chance: with these words alone less is lost"),
     ],
     "heatmap": [
         (as_it_is, "of the attention (‖null part‖ / ‖attention‖) is lost"),
