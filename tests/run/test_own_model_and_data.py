@@ -142,7 +142,7 @@ def test_a_text_is_read_by_a_classifier_for_its_own_question(compose: Compose, t
 
 
 def test_a_text_of_a_custom_task_needs_a_model_with_labels(compose: Compose) -> None:
-    with pytest.raises(UserError, match="^task=custom: model tiny does not say which labels it has; add checkpoint="):
+    with pytest.raises(UserError, match=r"^task=custom: model tiny does not say which labels it has; add checkpoint="):
         evaluate(compose("evaluate", "task=custom", "analysis=[explain]", "text=The film was good."))
 
 
