@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from effective_attention.attributions.explanation import Explanation
     from effective_attention.explorer.explore import explore
     from effective_attention.explorer.notebook import Explorer
+    from effective_attention.models.trained import load_run
 
 __all__ = [
     "AttentionSwap",
@@ -40,6 +41,7 @@ __all__ = [
     "explain",
     "explore",
     "factorise",
+    "load_run",
     "trace",
     "use_attention",
 ]
@@ -59,6 +61,7 @@ __getattr__, __dir__ = lazy_names(
         "explain": "effective_attention.attributions.explain",
         "explore": "effective_attention.explorer.explore",
         "factorise": "effective_attention.attention.factorise",
+        "load_run": "effective_attention.models.trained",
         "trace": "effective_attention.attention.trace",
         "use_attention": "effective_attention.attention.swap",
     },

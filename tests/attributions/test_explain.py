@@ -220,6 +220,7 @@ def test_a_target_by_number_or_name_and_own_labels(model, tokenizer):
     assert by_number == by_name
     assert by_name.target == "maybe"
     assert explain(model, tokenizer, TEXT, target="c", labels=["a", "b", "c"]).scores == by_name.scores
+    assert explain(model, tokenizer, TEXT, target=1, labels=["-1", "0", "1"]).scores == by_name.scores  # a name first
 
 
 @pytest.mark.parametrize(

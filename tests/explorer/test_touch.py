@@ -42,7 +42,7 @@ def test_the_tip_goes_when_the_page_is_scrolled(chromium: Any, tmp_path: Path) -
     with opened(chromium, tmp_path, "one", "view=heatmap", width=390, touch=True) as page:
         tapped(page, 200, 200)
         page.evaluate("scrollBy(0, -60)")
-        page.wait_for_function("document.getElementById('tip').hidden")
+        page.wait_for_selector("#tip", state="hidden")
         assert "value" in readout(page)
 
 

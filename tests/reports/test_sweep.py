@@ -219,3 +219,10 @@ def test_a_run_that_cannot_be_read_is_named_and_the_others_count(
     write_json(tmp_path / "1" / "metrics.json", metrics("mrpc", 0.7))
     assert list(collect_facts(tmp_path)) == [tmp_path / "1"]
     assert f"left out: {tmp_path / '0' / 'metrics.json'} holds no results" in caplog.text
+
+
+def test_brackets_in_options_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    print_rows([{"task": "custom", "options": "task.text_columns=[text]"}], title="custom: [b] on data")
+    out = capsys.readouterr().out
+    assert "task.text_columns=[text]" in out
+    assert "custom: [b] on data" in out

@@ -15,8 +15,8 @@ from helpers.small_analyses import OPTIONS
 
 ALONE = "pronouns"  # reads a sentence with a gap, in a masked language model
 GAP = quoted("text=The author talked to Sara about [MASK] book .")
-NOT_HERE = {"faithfulness_subject", "alternative_attention_heads"}
-"""Needs sentences whose subject is known; needs the alternatives of all heads, which take a minute."""
+NOT_HERE = {"faithfulness_subject", "alternative_attention_heads", "timing"}
+"""Needs sentences whose subject is known; the alternatives of all heads, which take a minute; five timed batches."""
 
 
 @pytest.fixture(scope="module")

@@ -60,7 +60,7 @@ def test_analyses_of_the_split_are_left_out_and_named(compose: Compose, tmp_path
 
 @pytest.mark.usefixtures("_no_split")
 def test_where_all_look_at_the_split_the_text_is_refused(compose: Compose, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"^text: token_types, timing of analysis= look at the split, not at a text; "):
+    with pytest.raises(UserError, match=r"^text: analysis=token_types, timing is of the split, not of a text; "):
         evaluate(compose("evaluate", "analysis=[token_types,timing]", TEXT))
     assert not (tmp_path / "run").exists()
 
@@ -92,3 +92,9 @@ def test_a_task_without_labels_predicts_nothing(compose: Compose, tmp_path: Path
 def test_an_empty_text_is_refused_in_one_line(compose: Compose) -> None:
     with pytest.raises(UserError, match=r"^text=: it is empty"):
         evaluate(compose("evaluate", "analysis=explain", quoted("text=")))
+
+
+def test_a_text_without_a_word_is_refused_in_one_line(compose: Compose, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"^text has no words that the model's tokenizer knows; "):
+        evaluate(compose("evaluate", "analysis=[heatmap]", quoted("text=\u200b")))
+    assert not (tmp_path / "run" / "metrics.json").exists()

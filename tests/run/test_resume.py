@@ -204,9 +204,15 @@ def test_a_sweep_over_checkpoints_gets_nothing(trained_on_own_data: Path, words:
     assert with_run_options(arguments) == arguments
 
 
-@pytest.mark.parametrize("place", ["null", "${oc.env:RUN}", "owner/name", "/no/such/run"])
+@pytest.mark.parametrize("place", ["null", "${oc.env:RUN}", "/no/such/run"])
 def test_other_checkpoints_bring_nothing(place: str) -> None:
     assert with_run_options([f"checkpoint={place}"]) == [f"checkpoint={place}"]
+
+
+def test_a_classifier_made_elsewhere_answers_the_users_own_question() -> None:
+    assert with_run_options(["checkpoint=owner/name"]) == ["checkpoint=owner/name", "task=custom"]
+    named = ["task=sst2", "checkpoint=owner/name"]
+    assert with_run_options(named) == named
 
 
 def test_a_checkpoint_names_no_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -204,9 +204,9 @@ def outputs_of(seen: Trace, labels: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def _class(target: int | str, names: Sequence[str]) -> int:
-    """Find a class by its number or its name."""
-    if isinstance(target, str) and target in names:
-        return names.index(target)
+    """Find a class by its name, which may be a number, or else by its place."""
+    if str(target) in names and not isinstance(target, bool):
+        return names.index(str(target))
     if isinstance(target, int) and not isinstance(target, bool) and 0 <= target < len(names):
         return target
     if len(names) == 1:

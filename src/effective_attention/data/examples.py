@@ -164,8 +164,8 @@ def _label(table: Table, row: Row, column: str, label_of: Callable[[Any], int | 
     try:
         return label_of(value)
     except ValueError as error:
-        hint = "; an unlabelled split cannot be used, take a labelled one" if _word(value) in _NO_LABEL else ""
-        raise UserError(f"{_at(table, row)}: {error}{hint}") from None
+        advice = "; an unlabelled split cannot be used: fill it in, or take a labelled one"
+        raise UserError(f"{_at(table, row)}: {error}{advice if _word(value) in _NO_LABEL else ''}") from None
 
 
 def _label_reader(task: Task) -> Callable[[Any], int | float] | None:

@@ -43,7 +43,8 @@ def find_checkpoint(place: str | Path, option: str) -> Path:
             return candidate
     if path.is_dir():
         raise UserError(
-            f"{option}={place}: the folder has no checkpoints/last.ckpt, which save.keep=none removes; "
+            f"{option}={place}: the folder has no checkpoints/last.ckpt, which save.keep=none removes, "
+            "and no config.json; "
             f"name another run directory or a .ckpt file{_or_classifier(option)}"
         )
     raise UserError(

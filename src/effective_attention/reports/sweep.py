@@ -163,13 +163,14 @@ def to_markdown(rows: Sequence[Row]) -> str:
 def print_rows(rows: Sequence[Row], *, title: str) -> None:
     from rich import box
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(title=escape(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for name in _columns(rows):
         table.add_column(name, justify="left" if name in (*_KEYS, "attention") else "right", overflow="fold")
     for row in rows:
-        table.add_row(*[row.get(name, "") for name in _columns(rows)])
+        table.add_row(*[escape(row.get(name, "")) for name in _columns(rows)])
     console = Console()
     wide = Console(width=10_000).measure(table).maximum
     Console(width=max(console.width, wide)).print(table)  # a log file or a narrow window must not cut numbers

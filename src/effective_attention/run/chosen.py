@@ -37,7 +37,7 @@ def of_the_text(analyses: dict[str, Analysis]) -> dict[str, Analysis]:
     left_out = [name for name, analysis in analyses.items() if not analysis.reads_text]
     if left_out and len(left_out) == len(analyses):
         raise UserError(
-            f"text: {', '.join(left_out)} of analysis= look at the split, not at a text; leave text= out, or add "
+            f"text: analysis={', '.join(left_out)} is of the split, not of a text; leave text= out, or add "
             "analysis=explain"
         )
     if left_out:

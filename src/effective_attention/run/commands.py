@@ -137,6 +137,9 @@ def _doctor(arguments: list[str]) -> None:
     from effective_attention.run import doctor
     from effective_attention.run.cli import one_line_errors, reader_may_leave
 
+    if arguments in (["--help"], ["-h"]):
+        print(f"{NAME} doctor: {COMMANDS['doctor'].about}; it takes no options")
+        return
     with one_line_errors():
         if arguments:
             raise UserError(f"doctor takes no arguments, got {shorten(' '.join(arguments))}")

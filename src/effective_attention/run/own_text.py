@@ -18,8 +18,9 @@ from effective_attention.attributions.explain import outputs_of
 from effective_attention.data.custom.complete import task_with_labels
 from effective_attention.data.custom.task import CustomTask
 from effective_attention.data.examples import Examples
+from effective_attention.data.label_names import places
 from effective_attention.data.tasks import Task
-from effective_attention.errors import UserError
+from effective_attention.errors import UserError, listed
 
 if TYPE_CHECKING:
     from effective_attention.run.origins import Origin
@@ -57,10 +58,19 @@ def task_of_text(asked: Task | CustomTask, origin: Origin, texts: Sequence[str])
     if isinstance(asked, Task) and not origin.is_classifier:
         return asked
     labels = origin.labels()
+    if labels is None and origin.is_classifier:
+        raise UserError(f"{origin.place}: its files have no classification head; name a classifier that was finetuned")
     if labels is None:
         raise UserError(
             f"task={asked.name}: {origin.place} does not say which labels it has; "
             "add checkpoint=<run, folder or hub id of a finetuned classifier>"
+        )
+    if isinstance(asked, Task) and places(asked.labels, labels) is None:
+        log.info(
+            "text= is read for the labels of %s (%s), not for those of task=%s",
+            origin.place,
+            listed(labels),
+            asked.name,
         )
     columns = ("text", "text_pair")[: len(texts)]
     return task_with_labels(CustomTask(name=asked.name, text_columns=columns, regression=not labels), labels)
@@ -69,6 +79,8 @@ def task_of_text(asked: Task | CustomTask, origin: Origin, texts: Sequence[str])
 def check_length(texts: Sequence[str], run: Run) -> None:
     """Refuse a text of the user's that is longer than the model can take; warn of one that ``data.max_length`` cuts."""
     data = run.datamodule
+    if len(data.tokenizer(*texts, add_special_tokens=False, verbose=False)["input_ids"]) == 0:
+        raise UserError("text has no words that the model's tokenizer knows; give one with words in it")
     length = len(data.tokenizer(*texts, verbose=False)["input_ids"])
     positions = longest_text(run.classifier.model)
     if positions is not None and length > positions:

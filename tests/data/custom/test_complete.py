@@ -150,6 +150,16 @@ def test_outputs_without_names_leave_the_order_to_the_data(tmp_path: Path) -> No
     assert made.task.labels == ("bad", "good", "so-so")
 
 
+def test_labels_that_are_given_name_the_outputs_of_a_model_made_elsewhere(tmp_path: Path) -> None:
+    write(tmp_path / "validation.csv", [("one", "a"), ("two", "b")])
+    for known in (["LABEL_0", "LABEL_1"], ["A", "B"]):
+        made = found(tmp_path, ModelLabels("checkpoint=x", known), labels=["b", "a"])
+        assert made.task.labels == ("b", "a")
+    own = ModelLabels("checkpoint=x", ["a", "b"], is_ours=True)
+    assert found(tmp_path, own, labels=["b", "a"]).task.labels == ("a", "b")
+    refuses(tmp_path, "task.labels are b, c, those of checkpoint=x a, b; leave task.labels out", own, labels=["b", "c"])
+
+
 def test_other_labels_than_the_models_are_refused(tmp_path: Path) -> None:
     write(tmp_path / "train.csv", THREE)
     message = "its labels are bad, good, so-so, those of checkpoint=it no, yes; evaluate on data with the labels"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from effective_attention.reports.chapters.explain import CHAPTER, highlights, remarks, strongest, trust_table
-from effective_attention.reports.sections import measured
+from effective_attention.reports.chapters.explain import CHAPTER, found_in, highlights, strongest, trust_table
+from effective_attention.reports.measured import measured
 from helpers.figures import FIGURES, Make, plots, stacked
 
 
@@ -57,23 +57,23 @@ def test_how_far_to_trust_it_in_numbers_and_in_words(make_tables: Make) -> None:
         ["without the top words (more is better)", "+0.500", "+0.100", "20 of 20"],
         ["with the top words alone (less is better)", "+0.010", "+0.300", "20 of 20"],
     ]
-    (remark,) = remarks(make_tables()["explain"])
+    (remark,) = found_in(make_tables()["explain"])
     assert remark.startswith("MRPC: predicted yes, probability 0.875 (the right answer is yes). Both checks beat")
 
 
 def test_two_tasks_have_two_of_everything(make_tables: Make) -> None:
     table = stacked(make_tables, "explain", "mrpc", "sst2")
-    assert len(plots(FIGURES["explain"](table))) == len(highlights(table)) == len(remarks(table)) == 2
+    assert len(plots(FIGURES["explain"](table))) == len(highlights(table)) == len(found_in(table)) == 2
     assert [row[0] for row in trust_table(table).rows] == ["MRPC"] * 2 + ["SST-2"] * 2
 
 
 def test_a_score_another_target_and_a_layer(make_tables: Make) -> None:
     table = make_tables()["explain"].assign(attention="effective", layer=3, method="rollout", target="no", gold=None)
     assert highlights(table)[0].layers[0][1][0].title == "MRPC, rollout (effective attention, layer 3)"
-    assert "Explained is no." in remarks(table)[0]
-    assert "right answer" not in remarks(table)[0]
+    assert "Explained is no." in found_in(table)[0]
+    assert "right answer" not in found_in(table)[0]
     score = table.assign(predicted="score", target="score", probability=2.5)
-    assert "predicted score 2.500." in remarks(score)[0]
+    assert "predicted score 2.500." in found_in(score)[0]
 
 
 def test_a_text_of_the_users_is_what_it_was_measured_on(make_tables: Make) -> None:

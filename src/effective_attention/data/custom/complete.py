@@ -73,6 +73,8 @@ def _check_columns(task: CustomTask, split: RawSplit) -> None:
     """Refuse columns that are not there; say which are."""
     there = split.columns()
     listing = f"the columns of {split.place} are: {listed(there) or 'none'}"
+    if len(there) == 1 and ";" in there[0]:
+        listing += "; is ; its separator? save it with commas"
     if not task.columns:
         raise UserError(f"task.text_columns is not set; add task.text_columns=[<one or two columns>] ({listing})")
     missing = [column for column in task.columns if column not in there]
@@ -99,9 +101,13 @@ def _check_kind(task: CustomTask, model: ModelLabels) -> None:
 
 
 def _classes(task: CustomTask, split: RawSplit, model: ModelLabels) -> Classes:
-    if model.labels is None:
-        given = None if task.labels is None else [str(name) for name in task.labels]
-        return find_classes(split, task.label_column, given)
+    given = None if task.labels is None else [str(name) for name in task.labels]
+    if model.labels is None or (given is not None and not model.is_ours):
+        return find_classes(split, task.label_column, given)  # a model made elsewhere is put into this order
+    if given is not None and set(given) != set(model.labels):
+        raise UserError(
+            f"task.labels are {listed(given)}, those of {model.place} {listed(model.labels)}; leave task.labels out"
+        )
     return known_classes(split, task.label_column, model.labels, place=model.place, numbers=not model.is_ours)
 
 

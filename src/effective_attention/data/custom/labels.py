@@ -107,10 +107,13 @@ def _number(name: str) -> float | None:
 def _check_found(split: RawSplit, column: str, counts: Counter[str]) -> None:
     place = f"{split.place}: column {column!r}"
     rows = counts.total()
+    if rows == 0:
+        raise UserError(f"{place} holds no label: the file has no rows, or none of them is filled in")
     if len(counts) < 2:
-        found = f"only the label {quoted(next(iter(counts)))}" if counts else "no label"
+        found = quoted(next(iter(counts)))
         raise UserError(
-            f"{place} has {found}, and classes are two or more; name another with task.label_column=<column>"
+            f"{place} has only the label {found}, and classes are two or more; "
+            "name another with task.label_column=<column>"
         )
     are_numbers = all(_number(name) is not None for name in counts)
     if len(counts) > _FEW and 2 * len(counts) > rows:
@@ -163,7 +166,7 @@ def _numbered(names: Sequence[str]) -> str:
 
 
 def _in_order(counts: Counter[str], names: Sequence[str]) -> dict[str, int]:
-    return {name: counts[name] for name in [*names, *(set(counts) - set(names))] if counts[name]}
+    return {name: counts[name] for name in [*names, *sorted(set(counts) - set(names))] if counts[name]}
 
 
 def _reader(names: Sequence[str], *, loose: bool = False, numbers: bool = False) -> Callable[[Any], int]:

@@ -54,6 +54,7 @@ def draw_explain(table: DataFrame) -> Figure:
         axis.set_yticks(range(len(rows)), [token_label(word, 20) for word in rows["word"]])
         axis.invert_yaxis()
         axis.axvline(0, color="#666666", linewidth=0.6)
+        axis.set_ylabel("words of the text")
         axis.set_xlabel(f"score for {token_label(rows['target'].iloc[0], 40)}\n{_made_with(rows.iloc[0])}")
         axis.spines[["top", "right"]].set_visible(False)
         axis.set_title(f"{one_line(panel.title)}: {_prediction(rows.iloc[0])}", loc="left")
