@@ -120,7 +120,6 @@ def read_table(path: Path, fingerprint: str) -> pd.DataFrame | None:
     return arrow.to_pandas() if same else None
 
 
-_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?", re.ASCII)  # a label such as -1: no formula
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]")  # the last four: full-width = + - @
 
 
@@ -148,10 +147,10 @@ def _as_text(column: pd.Series) -> pd.Series:
 def csv_cell(text: str) -> str:
     """Put an apostrophe in front of a text that a spreadsheet would run as a formula; see ``csv_text``.
 
-    >>> csv_cell("=1+1"), csv_cell("a=1"), csv_cell("-1.5")
-    ("'=1+1", 'a=1', '-1.5')
+    >>> csv_cell("=1+1"), csv_cell("a=1")
+    ("'=1+1", 'a=1')
     """
-    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+    return f"'{text}" if _FORMULA.match(text) else text
 
 
 def cache_root() -> Path:
