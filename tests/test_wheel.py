@@ -18,6 +18,17 @@ import pytest
 from helpers.paths import CONF, ROOT
 
 SMALL = ("task=mrpc", "model=tiny", "data.limit_eval=16", "analysis=none", "logger=csv")
+FROM_PYTHON = """
+import sys
+from effective_attention import analyse, explain, load_run
+
+model, tokenizer = load_run(sys.argv[1])
+assert len(analyse(model, tokenizer, ["A good film.", "A dull one."], ["distance"], progress=False)["distance"])
+explain(model, tokenizer, "A good film.", method="gradient_x_input").save("why.html")
+model.save_pretrained("my_classifier")
+tokenizer.save_pretrained("my_classifier")
+"""
+"""The README's tasks in a notebook: the model of a run, an analysis, why a prediction, and a classifier's folder."""
 
 
 def build(folder: Path, kind: str, to: Path) -> Path:
@@ -43,7 +54,7 @@ def install(wheel: Path, folder: Path) -> Path:
     return scripts
 
 
-def test_an_installed_wheel_trains_and_evaluates_outside_the_checkout(tmp_path: Path) -> None:
+def test_an_installed_wheel_does_what_the_readme_says_outside_the_checkout(tmp_path: Path) -> None:
     for tool in ("hatchling", "pip"):
         pytest.importorskip(tool, reason="builds and installs the wheel: pip install -e '.[dev]'")
     with tarfile.open(build(ROOT, "sdist", tmp_path / "sdist")) as archive:
@@ -77,3 +88,17 @@ def test_an_installed_wheel_trains_and_evaluates_outside_the_checkout(tmp_path: 
     scores = [json.loads((folder / "metrics.json").read_text()) for folder in (trained, evaluated)]
     assert scores[0]["test/effective/accuracy"] == scores[1]["test/effective/accuracy"]
     assert {path.name for path in here.iterdir()} == {"runs"}
+
+    rows = [f'"Film {number} was {label}.",{label}' for number, label in enumerate(["good", "bad", "dull"] * 8)]
+    (here / "my_data").mkdir()
+    (here / "my_data" / "train.csv").write_text("text,label\n" + "\n".join(rows) + "\n")
+    own = ["task=custom", "data=local", "data.dir=my_data", "task.text_columns=[text]", *SMALL[1:]]
+    assert "bad (8), dull (8), good (8)" in run("train", *own, "trainer.max_epochs=1")
+    (trained,) = (here / "runs" / "custom").glob("train-*")
+    notebook = subprocess.run(
+        [str(scripts / "python"), "-c", FROM_PYTHON, trained], cwd=here, env=environment, capture_output=True, text=True
+    )
+    assert notebook.returncode == 0, notebook.stderr[-2000:]
+    assert (here / "why.html").is_file()
+    said = run("explain", "checkpoint=my_classifier", "text=Film 3 was so good.", "logger=csv")
+    assert "predicted: " in said
