@@ -90,11 +90,10 @@ class Comparison:
             return "first text"
         if self.beside is None:
             return ""
-        finetuned = self._is_finetuned
         if checkpoint and self.beside != PRETRAINED:
             own, other = without_folders(checkpoint), without_folders(self.beside)
             return own if own != other else f"{own} (this one)"
-        return "finetuned" if finetuned else PRETRAINED
+        return "finetuned" if self._is_finetuned else PRETRAINED
 
     def _side(self, seen: Trace, texts: tuple[str, ...], **facts: Any) -> Side:
         return side_of(seen, self.context.tokenizer, texts, neurons=self.neurons, **facts)

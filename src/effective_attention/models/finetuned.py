@@ -54,17 +54,19 @@ def start_model(
     """
     if not isinstance(encoder, PretrainedEncoder):
         model = encoder.classifier(2 if num_outputs is None else num_outputs)
-        return Start(_named(model, labels), "random")
+        return Start(with_names(model, labels), "random")
     model, absent = encoder.load_classifier(num_outputs)
     names = encoder.output_names()
     if absent and not absent.mismatched:
-        return Start(_named(model, labels), "random")
+        return Start(with_names(model, labels), "random")
     if num_outputs is None:
         return Start(model, "finetuned")
     problem = _mismatch(model, names, labels, num_outputs)
     if problem is not None and new_head:
         fresh = _with_new_head(model)
-        return Start(_named(fresh, labels), "random", f"{place}: {problem}; its head is replaced by a new, random one")
+        return Start(
+            with_names(fresh, labels), "random", f"{place}: {problem}; its head is replaced by a new, random one"
+        )
     if problem is not None:
         advice = (
             "choose the task it was finetuned on (task=custom for data of your own), or train a new head with train.py"
@@ -92,15 +94,15 @@ def _in_order(model: PreTrainedModel, names: Sequence[str], labels: Sequence[str
         return Start(model, "finetuned")
     if order is None:
         note = f"{place}: its outputs have no names, and are taken in the task's order: {listed(labels)}"
-        return Start(_named(model, labels), "finetuned", note)
+        return Start(with_names(model, labels), "finetuned", note)
     if order == list(range(len(labels))):
-        return Start(_named(model, labels), "finetuned")
+        return Start(with_names(model, labels), "finetuned")
     _permute(model, order, place)
     note = f"{place}: its labels {listed(names)} are put into the task's order: {listed(labels)}"
-    return Start(_named(model, labels), "finetuned", note)
+    return Start(with_names(model, labels), "finetuned", note)
 
 
-def _named(model: PreTrainedModel, labels: Sequence[str]) -> PreTrainedModel:
+def with_names(model: PreTrainedModel, labels: Sequence[str]) -> PreTrainedModel:
     """Write the task's labels into the model's config."""
     if labels:
         model.config.id2label = dict(enumerate(labels))

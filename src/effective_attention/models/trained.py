@@ -11,6 +11,7 @@ from effective_attention.data.tasks import Task
 from effective_attention.models.checkpoints import read_checkpoint, restore_classifier, stored_labels
 from effective_attention.models.classifier import CHECKPOINT_KEY
 from effective_attention.models.encoders import encoder_from_dict
+from effective_attention.models.finetuned import with_names
 from effective_attention.models.places import find_checkpoint
 
 _ANY_TASK = Task("any", ("text",), {}, None, "")  # a task without labels takes the model of every task
@@ -33,8 +34,5 @@ def load_run(run: str | Path) -> tuple[PreTrainedModel, Tokenizer]:
     """
     state = read_checkpoint(find_checkpoint(run, "run"), _ANY_TASK)
     model = restore_classifier(state, _ANY_TASK).model.eval()
-    labels = stored_labels(state, f"run={run}")
-    if labels:
-        model.config.id2label = dict(enumerate(labels))
-        model.config.label2id = {name: number for number, name in enumerate(labels)}
-    return model, encoder_from_dict(state[CHECKPOINT_KEY]["encoder"]).tokenizer()
+    tokenizer = encoder_from_dict(state[CHECKPOINT_KEY]["encoder"]).tokenizer()
+    return with_names(model, stored_labels(state, f"run={run}")), tokenizer
