@@ -17,7 +17,7 @@ KEYS = 60
 
 def compiled(value: Tensor, seen: Tensor, start: Tensor, stop: Tensor, output: Tensor) -> Solution:
     state = State.empty(len(value), value.shape[2])
-    return moving_gram.solve_along(value, seen, start, stop, output, state=state)
+    return moving_gram.solve_along(value.double(), seen, start, stop, output, state=state)
 
 
 @pytest.fixture(params=[compiled, moving_gram_reference.solve_along], ids=["compiled", "plain"])
@@ -172,7 +172,7 @@ def test_queries_with_independent_keys_may_be_skipped(kind: str) -> None:
     output = torch.randn(3, 2, KEYS, 24, dtype=torch.float64)
     whole = compiled(value, seen, start, stop, output)
     state = State.empty(3, 24)
-    found = moving_gram.solve_along(value, seen, start, stop, output, state=state, skip_independent=True)
+    found = moving_gram.solve_along(value.double(), seen, start, stop, output, state=state, skip_independent=True)
     assert torch.equal(found.rank, whole.rank)
     skipped = (found.coefficients == 0).all(dim=-1).all(dim=1)  # (problem, query)
     assert (found.rank == stop - start)[skipped].all()
@@ -197,7 +197,7 @@ def test_a_stream_is_the_same_as_all_at_once(kind: str, repeated: bool) -> None:
     state = State.empty(3, 8)
     for q in range(KEYS):
         one = slice(q, q + 1)
-        arrays = value[:, : q + 1], seen[:, : q + 1], start[:, one], stop[:, one], output[:, :, one]
+        arrays = value[:, : q + 1].double(), seen[:, : q + 1], start[:, one], stop[:, one], output[:, :, one]
         part = moving_gram.solve_along(*arrays, state=state)
         assert torch.equal(part.rank, whole.rank[:, one])
         torch.testing.assert_close(part.coefficients, whole.coefficients[:, :, one], atol=1e-9, rtol=1e-6)

@@ -37,7 +37,7 @@ def run(
     output = (torch.rand(group, *mask.shape, dtype=torch.float64) * mask) @ value.double()
     found = {"coefficients": np.zeros(output.shape), "output": np.zeros(output.shape)}
     found |= {"bound": np.zeros(len(start)), "rank": np.zeros(len(start), dtype=np.int64)}
-    arrays = value.numpy(), seen.numpy(), start, stop, output.numpy()
+    arrays = value.double().numpy(), seen.numpy(), start, stop, output.numpy()
     done = follow_window(*arrays, *found.values(), 0, len(start))
     return done, {name: torch.from_numpy(part) for name, part in found.items()}, output
 
@@ -63,7 +63,7 @@ def check(value: Tensor, size: int, seen: Tensor | None = None, group: int = 1) 
 
 def test_by_hand() -> None:
     """Two keys, 1 and 2, in one dimension: 3 is handed on by the weights (3, 6) / 5, and 3 / 5 is their coefficient."""
-    value = torch.tensor([[1.0], [2.0], [4.0]])
+    value = torch.tensor([[1.0], [2.0], [4.0]], dtype=torch.float64)
     found = {"coefficients": np.zeros((1, 2, 1)), "output": np.zeros((1, 2, 1))}
     found |= {"bound": np.zeros(2), "rank": np.zeros(2, dtype=np.int64)}
     output = np.full((1, 2, 1), 3.0)

@@ -59,7 +59,7 @@ class Decomposition:
 
     @cached_property
     def null(self) -> Float[Tensor, "batch head query key"]:
-        """The part that cannot reach the output: ``null @ value`` is 0 in the exact reading."""
+        """Return the part that cannot reach the output; ``null @ value`` is 0 in the exact reading."""
         return self.attention - self.effective
 
     def example(self, row: int, queries: Int[Tensor, " some_query"], keys: Int[Tensor, " some_key"]) -> Decomposition:

@@ -66,7 +66,7 @@ class Factors:
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
-        """Return that of the matrix: batch, head, query, key."""
+        """Return that of the matrix (batch, head, query, key)."""
         return (*self.left.shape[:3], self.right.shape[2])
 
     def dense(self) -> Float[Tensor, "batch head query key"]:

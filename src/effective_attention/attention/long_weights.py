@@ -41,7 +41,7 @@ class LongWeights:
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
-        """Return that of the matrix: batch, head, query, key."""
+        """Return that of the matrix (batch, head, query, key)."""
         return (*self.call.query.shape[:3], self.call.key.shape[2])
 
     def blocks(self) -> list[slice]:

@@ -70,7 +70,7 @@ class Trace:
 
     @property
     def keys(self) -> Trace:
-        """Return the trace whose tokens are the keys: this one, but of cross-attention the encoder's."""
+        """Return the trace whose tokens are the keys, that is this one, but of cross-attention the encoder's."""
         return self if self.source is None else self.source
 
     @property
@@ -100,7 +100,7 @@ class Trace:
 
     @cached_property
     def causal(self) -> bool:
-        """Tell whether no token sees a later one, in any layer: read off what the layers' masks show."""
+        """Tell whether no token sees a later one, in any layer, as read off what the layers' masks show."""
         if self.source is not None:
             return False  # what is read is there before anything is written
         real = self.mask[:, :, None] & self.mask[:, None, :]

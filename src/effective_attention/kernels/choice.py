@@ -107,14 +107,14 @@ def solve_along(
         skip_independent: Whether queries whose keys are independent may get 0 for coefficients, because the caller
             knows their attention, all of which is effective. The reference solves them all the same.
     """
-    value = _readable(value)
-    if value.device.type == "cpu" and _compiles(_compile_moving_gram, value.dtype):
+    if value.device.type == "cpu" and _compiles(_compile_moving_gram):
         from effective_attention.kernels import moving_gram
 
         known = State.empty(len(value), value.shape[2]) if state is None else state
         skip = skip_independent and state is None
-        return moving_gram.solve_along(value, seen, start, stop, output, state=known, skip_independent=skip)
-    return moving_gram_reference.solve_along(value, seen, start, stop, output)
+        numbers = value.detach().double()  # it reads each of them several times, and is dear to compile for a type more
+        return moving_gram.solve_along(numbers, seen, start, stop, output, state=known, skip_independent=skip)
+    return moving_gram_reference.solve_along(_readable(value), seen, start, stop, output)
 
 
 def layered_graph(capacity: NDArray[np.float64]) -> LayeredGraph:
@@ -129,10 +129,9 @@ def layered_graph(capacity: NDArray[np.float64]) -> LayeredGraph:
 
 
 def compile_all() -> bool:
-    """Compile every loop for every type of number, for the number of threads in force; return whether all could be."""
-    loops = (_compile_cholesky, _compile_moving_gram)
-    types = [_compiles(loop, dtype) for loop in loops for dtype in (torch.float32, torch.float64)]
-    return all([*types, _compiles(_compile_max_flow)])
+    """Compile every loop for every type of number; return whether all could be."""
+    types = [_compiles(_compile_cholesky, dtype) for dtype in (torch.float32, torch.float64)]
+    return all([*types, _compiles(_compile_moving_gram), _compiles(_compile_max_flow)])
 
 
 def _readable(value: Tensor) -> Tensor:
@@ -149,10 +148,10 @@ def _compile_cholesky(dtype: torch.dtype) -> None:
     cholesky.compile_loops(dtype)
 
 
-def _compile_moving_gram(dtype: torch.dtype) -> None:
+def _compile_moving_gram() -> None:
     from effective_attention.kernels import moving_gram
 
-    moving_gram.compile_loops(dtype)
+    moving_gram.compile_loops()
 
 
 def _compile_max_flow() -> None:
@@ -166,8 +165,8 @@ _deciding = threading.Lock()
 
 
 def _compiles(compile_loops: Callable[..., None], *given: object) -> bool:
-    """Return whether these loops compile; tried once per process for each type and for one thread or many."""
-    case = (compile_loops, *given, torch.get_num_threads() > 1)
+    """Return whether these loops compile; tried once per process for each type."""
+    case = (compile_loops, *given)
     if case not in _known:
         with _deciding:
             if case not in _known:

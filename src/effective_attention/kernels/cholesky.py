@@ -7,19 +7,19 @@ threads that PyTorch may use. On a GPU the batched routines of PyTorch are the f
 same in plain PyTorch, and ``choice`` picks one of the two.
 
 Matrices are worked on in tiles of 4 x 8 numbers that stay in registers: four rows (``row0`` to ``row3``) of eight
-numbers each (``kernels.vectors``). For that their sizes are multiples of 8: the spare columns are those of an identity
-matrix, which changes nothing. A tile is named by its first row (``top``) and its first column (``column``).
+numbers each (``kernels.vectors``). For that their sizes are multiples of 8: the columns this adds are those of an
+identity matrix, which changes nothing. Behind them come ``SPARE`` columns that nobody reads. A tile is named by its
+first row (``top``) and its first column (``column``).
 """
 
 from __future__ import annotations
 
 import numpy as np
 import torch
-from numba import prange
 from torch import Tensor
 
-from effective_attention.kernels.threads import loop, run_threaded
-from effective_attention.kernels.vectors import LANES, load, minus, plus, store, times, zeros
+from effective_attention.kernels.threads import loop, share_out
+from effective_attention.kernels.vectors import LANES, SPARE, load, minus, plus, store, times, zeros
 
 
 def independent_rows(value: Tensor, seen: Tensor, shift: float) -> Tensor:
@@ -35,7 +35,7 @@ def independent_rows(value: Tensor, seen: Tensor, shift: float) -> Tensor:
     """
     positive = np.empty(len(value), dtype=np.bool_)
     arrays = value.contiguous().numpy(), seen.contiguous().numpy()
-    run_threaded(_test_each, _test_each_parallel, *arrays, shift, positive)
+    share_out(_test_each, len(value), *arrays, shift, positive)
     return torch.from_numpy(positive)
 
 
@@ -59,7 +59,7 @@ def orthonormal_columns(value: Tensor, seen: Tensor, *, whitener: bool) -> tuple
     inverse = np.empty((problems, size, size) if whitener else (problems, 0, 0))
     bound = np.empty(problems)
     arrays = value.contiguous().numpy(), seen.contiguous().numpy()
-    run_threaded(_whiten_each, _whiten_each_parallel, *arrays, basis, inverse, bound)
+    share_out(_whiten_each, len(value), *arrays, basis, inverse, bound)
     return torch.from_numpy(basis), torch.from_numpy(inverse), torch.from_numpy(bound)
 
 
@@ -93,15 +93,15 @@ def _gram_tile(rows, top, column):  # type: ignore[no-untyped-def]
 @loop
 def _remaining_tile(rows, factor, top, column):  # type: ignore[no-untyped-def]
     """Return the tile of ``rows^T rows`` at (``top``, ``column``), less what the factor's rows above it make up."""
-    return _less_rows_above(_gram_tile(rows, top, column), factor, top, column)
+    return less_rows_above(_gram_tile(rows, top, column), factor, factor, top, column)
 
 
 @loop
-def _less_rows_above(tile, factor, top, column):  # type: ignore[no-untyped-def]
-    """Return a tile of a Gram matrix, less what the factor's rows above it make up."""
+def less_rows_above(tile, factor, rows, top, column):  # type: ignore[no-untyped-def]
+    """Return a tile, less ``factor[:top, top : top + 4]^T rows[:top]``, in those columns."""
     row0, row1, row2, row3 = tile
     for k in range(top):
-        right = load(factor, k, column)
+        right = load(rows, k, column)
         row0 = minus(row0, factor[k, top], right)
         row1 = minus(row1, factor[k, top + 1], right)
         row2 = minus(row2, factor[k, top + 2], right)
@@ -123,13 +123,21 @@ def product_tile(left, right, start, stop, top, column):  # type: ignore[no-unty
 
 
 @loop
-def _load_tile(matrix, top, column):  # type: ignore[no-untyped-def]
+def load_tile(matrix, top, column):  # type: ignore[no-untyped-def]
     return (
         load(matrix, top, column),
         load(matrix, top + 1, column),
         load(matrix, top + 2, column),
         load(matrix, top + 3, column),
     )
+
+
+@loop
+def tile_plus(tile, factor, other):  # type: ignore[no-untyped-def]
+    """Return ``tile + factor other``."""
+    row0, row1 = plus(tile[0], factor, other[0]), plus(tile[1], factor, other[1])
+    row2, row3 = plus(tile[2], factor, other[2]), plus(tile[3], factor, other[3])
+    return row0, row1, row2, row3
 
 
 @loop
@@ -166,7 +174,7 @@ def _factor_block(gram, top):  # type: ignore[no-untyped-def]
 
 
 @loop
-def _read_block(factor, top):  # type: ignore[no-untyped-def]
+def read_block(factor, top):  # type: ignore[no-untyped-def]
     """Return scales and upper of the block at ``top`` of a finished factor."""
     scale0, scale1 = 1 / factor[top, top], 1 / factor[top + 1, top + 1]
     scale2, scale3 = 1 / factor[top + 2, top + 2], 1 / factor[top + 3, top + 3]
@@ -177,7 +185,7 @@ def _read_block(factor, top):  # type: ignore[no-untyped-def]
 
 
 @loop
-def _solve_from_top(scales, upper, tile):  # type: ignore[no-untyped-def]
+def solve_from_top(scales, upper, tile):  # type: ignore[no-untyped-def]
     """Return the tile T with ``U^T T = tile``: each row needs those above it."""
     u01, u02, u03, u12, u13, u23 = upper
     row0 = times(scales[0], tile[0])
@@ -208,7 +216,7 @@ def _factor(rows, shift, factor):  # type: ignore[no-untyped-def]
     There is none where a pivot is NaN or not positive. Four rows at a time, from the top: what the rows above leave of
     the Gram matrix, then the four among themselves. What comes to stand left of the diagonal has no meaning.
     """
-    size = rows.shape[1]
+    size = len(factor)
     for top in range(0, size, 4):
         corner = top // LANES * LANES  # first column of the tile that holds the diagonal
         store_tile(factor, top, corner, _remaining_tile(rows, factor, top, corner))
@@ -217,11 +225,11 @@ def _factor(rows, shift, factor):  # type: ignore[no-untyped-def]
         scales, upper = _factor_block(factor, top)
         if not scales[3] < np.inf:
             return False
-        tile = _load_tile(factor, top, corner)
+        tile = load_tile(factor, top, corner)
         for column in range(corner, size, LANES):
             if column > corner:
                 tile = _remaining_tile(rows, factor, top, column)
-            store_tile(factor, top, column, _solve_from_top(scales, upper, tile))
+            store_tile(factor, top, column, solve_from_top(scales, upper, tile))
     return True
 
 
@@ -232,13 +240,13 @@ def factor_gram(gram, factor):  # type: ignore[no-untyped-def]
     for top in range(0, size, 4):
         corner = top // LANES * LANES
         for column in range(corner, size, LANES):
-            tile = _less_rows_above(_load_tile(gram, top, column), factor, top, column)
+            tile = less_rows_above(load_tile(gram, top, column), factor, factor, top, column)
             store_tile(factor, top, column, tile)
         scales, upper = _factor_block(factor, top)
         if not scales[3] < np.inf:
             return False
         for column in range(corner, size, LANES):
-            store_tile(factor, top, column, _solve_from_top(scales, upper, _load_tile(factor, top, column)))
+            store_tile(factor, top, column, solve_from_top(scales, upper, load_tile(factor, top, column)))
     return True
 
 
@@ -250,11 +258,11 @@ def invert(factor, inverse):  # type: ignore[no-untyped-def]
     """
     size = len(factor)
     for top in range(size - 4, -1, -4):
-        scales, upper = _read_block(factor, top)
+        scales, upper = read_block(factor, top)
         for k in range(top, top + 4):
             inverse[k, k] = 1  # the right-hand side, an identity matrix, is overwritten by the answer
         for column in range(top // LANES * LANES, size, LANES):
-            identity = _load_tile(inverse, top, column)
+            identity = load_tile(inverse, top, column)
             below = product_tile(factor, inverse, top + 4, column + LANES, top, column)
             store_tile(inverse, top, column, _solve_from_bottom(scales, upper, identity, below))
 
@@ -277,7 +285,7 @@ def _are_independent(value, seen, shift):  # type: ignore[no-untyped-def]
     if len(keys) > value.shape[1]:
         return False
     columns, trace = _padded_columns(value, keys)
-    return _factor(columns, shift * trace, np.empty((columns.shape[1], columns.shape[1])))
+    return _factor(columns, shift * trace, np.empty((columns.shape[1] - SPARE, columns.shape[1])))
 
 
 @loop
@@ -287,8 +295,8 @@ def condition_of_rows(value, seen):  # type: ignore[no-untyped-def]
     if len(keys) > value.shape[1]:
         return np.inf
     columns, trace = _padded_columns(value, keys)
-    size = columns.shape[1]
-    factor, inverse = np.empty((size, size)), np.zeros((size, size))
+    size = columns.shape[1] - SPARE
+    factor, inverse = np.empty((size, size + SPARE)), np.zeros((size, size + SPARE))
     if not _factor(columns, 0.0, factor):
         return np.inf
     invert(factor, inverse)
@@ -300,7 +308,7 @@ def _padded_columns(value, keys):  # type: ignore[no-untyped-def]
     """Return V's rows at ``keys`` as columns in float64, then a row for each spare column; and their sum of squares."""
     length, width = len(keys), value.shape[1]
     size = _round_up(length, LANES)
-    columns = np.zeros((width + size - length, size))
+    columns = np.zeros((width + size - length, size + SPARE))
     for place in range(length):
         for k in range(width):
             columns[k, place] = value[keys[place], k]
@@ -314,7 +322,7 @@ def _padded_columns(value, keys):  # type: ignore[no-untyped-def]
 def fill_gram(value, seen, gram):  # type: ignore[no-untyped-def]
     """Fill ``gram`` with ``V^T V`` of one problem's seen rows; spare columns stay 0."""
     keys = _places_of_true(seen)
-    rows = np.zeros((len(keys), len(gram)))
+    rows = np.zeros((len(keys), len(gram) + SPARE))
     for place in range(len(keys)):
         for column in range(value.shape[1]):
             rows[place, column] = value[keys[place], column]
@@ -328,9 +336,9 @@ def _whiten(value, seen, basis, whitener):  # type: ignore[no-untyped-def]
     """Fill ``basis`` and, unless it is empty, ``whitener`` of one problem; return the bound of the condition number."""
     keys = _places_of_true(seen)
     rows = _padded_rows(value, keys)
-    length, size = len(keys), rows.shape[1]
+    length, size = len(keys), rows.shape[1] - SPARE
     squares = _sum_of_squares(rows, length)
-    factor, inverse = np.empty((size, size)), np.zeros((size, size))
+    factor, inverse = np.empty((size, size + SPARE)), np.zeros((size, size + SPARE))
     if not _factor(rows, 0.0, factor):
         _fill(basis, np.nan)
         _fill(whitener, np.nan)
@@ -350,7 +358,7 @@ def _padded_rows(value, keys):  # type: ignore[no-untyped-def]
     """Return V's rows at ``keys`` in float64, then an identity matrix's row for each spare column, then rows of 0."""
     length, width = len(keys), value.shape[1]
     size = _round_up(width, LANES)
-    rows = np.zeros((_round_up(length + size - width, 4), size))
+    rows = np.zeros((_round_up(length + size - width, 4), size + SPARE))
     for place in range(length):
         for column in range(width):
             rows[place, column] = value[keys[place], column]
@@ -403,28 +411,16 @@ def _round_up(number, unit):  # type: ignore[no-untyped-def]
     return -(-number // unit) * unit
 
 
-# --- all problems, on one thread or on many ---
+# --- some of all problems ---
 
 
 @loop
-def _test_each(value, seen, shift, positive):  # type: ignore[no-untyped-def]
-    for problem in range(positive.size):
-        positive[problem] = _are_independent(value[problem], seen[problem], shift)
-
-
-@loop(parallel=True)
-def _test_each_parallel(value, seen, shift, positive):  # type: ignore[no-untyped-def]
-    for problem in prange(positive.size):
+def _test_each(first, last, value, seen, shift, positive):  # type: ignore[no-untyped-def]
+    for problem in range(first, last):
         positive[problem] = _are_independent(value[problem], seen[problem], shift)
 
 
 @loop
-def _whiten_each(value, seen, basis, whitener, bound):  # type: ignore[no-untyped-def]
-    for problem in range(bound.size):
-        bound[problem] = _whiten(value[problem], seen[problem], basis[problem], whitener[problem])
-
-
-@loop(parallel=True)
-def _whiten_each_parallel(value, seen, basis, whitener, bound):  # type: ignore[no-untyped-def]
-    for problem in prange(bound.size):
+def _whiten_each(first, last, value, seen, basis, whitener, bound):  # type: ignore[no-untyped-def]
+    for problem in range(first, last):
         bound[problem] = _whiten(value[problem], seen[problem], basis[problem], whitener[problem])

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 from numpy.typing import NDArray
 
-from effective_attention.kernels.threads import loop, run_threaded
+from effective_attention.kernels.threads import loop, share_out
 
 Array = NDArray[np.float64]
 
@@ -21,7 +20,7 @@ def bounds_into(capacity: Array, last: Array) -> Array:
         last: (sink, node): the capacities of a sink's edges from level 1.
     """
     into = np.zeros((len(last), len(capacity) + 1, last.shape[1]))
-    run_threaded(_bound_into, _bound_into_parallel, capacity, last, into)
+    share_out(_bound_into, len(into), capacity, last, into)
     return into
 
 
@@ -33,14 +32,14 @@ def bounds_out_of(capacity: Array, first: Array) -> Array:
         first: (source, node): the capacities of a source's edges to the highest level.
     """
     out_of = np.empty((len(first), len(capacity) + 1, first.shape[1]))
-    run_threaded(_bound_out_of, _bound_out_of_parallel, capacity, first, out_of)
+    share_out(_bound_out_of, len(first), capacity, first, out_of)
     return out_of
 
 
 def bounds_of_pairs(into: Array, out_of: Array) -> Array:
     """Return what at most gets from each source to each sink, (source, sink), from the two bounds of every node."""
     bounds = np.empty((len(out_of), len(into)))
-    run_threaded(_bound_pairs, _bound_pairs_parallel, into, out_of, bounds)
+    share_out(_bound_pairs, len(out_of), into, out_of, bounds)
     return bounds
 
 
@@ -89,42 +88,23 @@ def _bound(into, out_of):  # type: ignore[no-untyped-def]
     return least
 
 
-# --- all of them, on one thread or on many ---
+# --- some of all ---
 
 
 @loop
-def _bound_into(capacity, last, into):  # type: ignore[no-untyped-def]
-    for sink in range(len(into)):
-        _bound_into_one(capacity, last[sink], into[sink])
-
-
-@loop(parallel=True)
-def _bound_into_parallel(capacity, last, into):  # type: ignore[no-untyped-def]
-    for sink in prange(len(into)):
+def _bound_into(begin, end, capacity, last, into):  # type: ignore[no-untyped-def]
+    for sink in range(begin, end):
         _bound_into_one(capacity, last[sink], into[sink])
 
 
 @loop
-def _bound_out_of(capacity, first, out_of):  # type: ignore[no-untyped-def]
-    for source in range(len(first)):
-        _bound_out_of_one(capacity, first[source], out_of[source])
-
-
-@loop(parallel=True)
-def _bound_out_of_parallel(capacity, first, out_of):  # type: ignore[no-untyped-def]
-    for source in prange(len(first)):
+def _bound_out_of(begin, end, capacity, first, out_of):  # type: ignore[no-untyped-def]
+    for source in range(begin, end):
         _bound_out_of_one(capacity, first[source], out_of[source])
 
 
 @loop
-def _bound_pairs(into, out_of, bounds):  # type: ignore[no-untyped-def]
-    for source in range(len(out_of)):
-        for sink in range(len(into)):
-            bounds[source, sink] = _bound(into[sink], out_of[source])
-
-
-@loop(parallel=True)
-def _bound_pairs_parallel(into, out_of, bounds):  # type: ignore[no-untyped-def]
-    for source in prange(len(out_of)):
+def _bound_pairs(begin, end, into, out_of, bounds):  # type: ignore[no-untyped-def]
+    for source in range(begin, end):
         for sink in range(len(into)):
             bounds[source, sink] = _bound(into[sink], out_of[source])

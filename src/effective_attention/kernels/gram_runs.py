@@ -1,126 +1,126 @@
 """Compiled: queries that see one key more each, where the keys span all dimensions. Part of ``moving_gram``.
 
-This is nearly all there is to do in causal attention, so it is done two keys at a time: P and G are then read and
-written once for two keys. First all that needs P, then all that needs G: one matrix stays in the processor's nearest
-cache where two do not. Pairs of vectors are rows of a matrix; the second is 0 where a run ends on its first.
+This is nearly all there is to do in causal attention, so it is done for sixteen keys at a time, by products of small
+matrices instead of matrices with vectors. With ``V`` the sixteen keys, ``P`` and ``G`` as they are before them, and
+``U`` the Cholesky factor ``U^T U = I + V P V^T`` (Woodbury; its leading blocks are the factors of fewer keys):
+
+    Z = U^-T V P                row by row what each key takes off P
+    w = o P - (o Z^T) Z         of the rows of Z up to the query's own key
+    w G = w G + (w V^T) V       of the rows of V up to the query's own key
+    P - Z^T Z,  G + V^T V       what the next sixteen begin with
+
+The naive equivalent is a rank-one change of P and G for each key. Rows of 0 fill up where a run ends earlier.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from effective_attention.kernels.cholesky import factor_gram
 from effective_attention.kernels.gram_changes import up_to_limit
-from effective_attention.kernels.small_matrices import step_gram, step_inverse, trace
+from effective_attention.kernels.small_matrices import (
+    add_product,
+    multiply_lower,
+    multiply_matrices,
+    solve_transposed,
+    trace,
+    transpose,
+)
 from effective_attention.kernels.threads import loop
+
+_KEYS = 16  # at a time: with more, what they need among themselves costs more than is saved; a multiple of 8
 
 
 @loop
 def extend(value, gram, inverse, places, output, coefficients, result, bound, rank, query, run):  # type: ignore[no-untyped-def]
     """Take in a key and solve, ``run`` times, from ``query`` on."""
-    width, size = value.shape[1], len(gram)
-    key = places[1]
-    lines, factors = np.zeros((2, size)), np.zeros(2)
-    vectors, results = np.zeros((4, size)), np.zeros((4, size))
-    total = trace(inverse, width)
-    for k in range(0, run, 2):
-        pair = min(2, run - k)
-        _solve_pair(value, key + k, inverse, factors, lines, vectors, results, output, coefficients, query + k, pair)
-        for n in range(pair):
-            total += factors[n] * _dot(lines, n, lines, n)
-            bound[query + k + n] = total
-    step_inverse(inverse, factors, lines, vectors, results)  # the last changes; nobody reads the products
-    keys, solved, back = np.zeros((2, size)), np.zeros((2, size)), np.zeros((2, size))
-    total = trace(gram, width)
-    for k in range(0, run, 2):
-        pair = min(2, run - k)
-        _multiply_pair(value, key + k, gram, keys, solved, back, coefficients, result, query + k, pair)
-        for n in range(pair):
-            _read(value, key + k + n, True, keys, n)
-            total += _dot(keys, n, keys, n)
-            bound[query + k + n] = up_to_limit(np.sqrt(total * bound[query + k + n]))
-            rank[query + k + n] = width
+    size = len(gram)
+    keys, lines = np.zeros((_KEYS, size)), np.zeros((_KEYS, size))
+    turned, turned_lines = np.empty((size, _KEYS)), np.empty((size, _KEYS))
+    room = np.zeros((3, _KEYS, size))
+    for done in range(0, run, _KEYS):
+        count = min(_KEYS, run - done)
+        here = query + done
+        _copy_rows(value, places[1] + done, keys, count)
+        transpose(keys, turned)
+        _find_lines(keys, turned, inverse, lines)
+        transpose(lines, turned_lines)
+        _bound_conditions(gram, inverse, keys, lines, value.shape[1], bound, rank, here, count)
+        for member in range(len(output)):
+            _copy_rows(output[member], here, room[0], count)
+            _solve(inverse, lines, turned_lines, room)
+            _write_rows(room[1], coefficients[member], here, count)
+            _hand_on(gram, keys, turned, room)
+            _write_rows(room[2], result[member], here, count)
+        add_product(inverse, -1.0, turned_lines, lines)
+        add_product(gram, 1.0, turned, keys)
     places[1] += run
     places[2] += run
     places[5] += run
 
 
 @loop
-def _solve_pair(value, key, inverse, factors, lines, vectors, results, output, coefficients, query, pair):  # type: ignore[no-untyped-def]
-    """Find the coefficients of two queries.
-
-    P is changed when it is next read: by ``factors[n] lines[n] lines[n]^T``, which stand for the keys of the pair
-    before this, and for those of this pair afterwards. What P lacks of them is made up for vector by vector.
-    """
-    for n in range(2):
-        _read(value, key + n, n < pair, vectors, n)
-    for member in range(len(output)):
-        for n in range(2):
-            _read(output[member], query + n, n < pair, vectors, 2 + n)
-        step_inverse(inverse, factors, lines, vectors, results)
-        _change(factors, lines, vectors, results, 0)
-        _make_up(factors, lines, 0, vectors, results, 1)
-        _make_up(factors, lines, 0, vectors, results, 3)
-        _change(factors, lines, vectors, results, 1)
-        for n in range(pair):
-            _write(results, 2 + n, coefficients[member], query + n)
-        if member + 1 < len(output):
-            factors[0] = factors[1] = 0.0  # the next member of the group reads the same P
+def _find_lines(keys, turned, inverse, lines):  # type: ignore[no-untyped-def]
+    """Fill ``lines`` with Z."""
+    square, factor = np.empty((_KEYS, _KEYS)), np.empty((_KEYS, _KEYS))
+    multiply_matrices(keys, inverse, lines)
+    multiply_matrices(lines, turned, square)
+    for k in range(_KEYS):
+        square[k, k] += 1.0
+    factor_gram(square, factor)  # no eigenvalue is below 1
+    solve_transposed(factor, lines)
 
 
 @loop
-def _change(factors, lines, vectors, results, n):  # type: ignore[no-untyped-def]
-    """Write down how key ``n`` changes P, and what that makes of its own query."""
-    for k in range(lines.shape[1]):
-        lines[n, k] = results[n, k]
-    factors[n] = -1 / (1 + _dot(vectors, n, lines, n))
-    _make_up(factors, lines, n, vectors, results, 2 + n)
+def _bound_conditions(gram, inverse, keys, lines, width, bound, rank, query, count):  # type: ignore[no-untyped-def]
+    """Bound the condition number of each query's keys by the traces of G and P, which change with each key."""
+    first, second = trace(gram, width), trace(inverse, width)
+    for k in range(count):
+        first += _square_of_row(keys, k)
+        second -= _square_of_row(lines, k)
+        bound[query + k] = up_to_limit(np.sqrt(first * second))
+        rank[query + k] = width
 
 
 @loop
-def _make_up(factors, lines, n, vectors, results, row):  # type: ignore[no-untyped-def]
-    """Add what change ``n`` makes of ``vectors[row]``."""
-    amount = factors[n] * _dot(lines, n, vectors, row)
-    for k in range(results.shape[1]):
-        results[row, k] += amount * lines[n, k]
+def _solve(inverse, lines, turned_lines, room):  # type: ignore[no-untyped-def]
+    """Fill ``room[1]`` with the coefficients of the outputs in ``room[0]``."""
+    square = np.empty((_KEYS, _KEYS))
+    multiply_matrices(room[0], inverse, room[1])
+    multiply_matrices(room[0], turned_lines, square)
+    multiply_lower(-1.0, square, lines, room[1])
 
 
 @loop
-def _multiply_pair(value, key, gram, keys, solved, back, coefficients, result, query, pair):  # type: ignore[no-untyped-def]
-    """Change G by two keys, and multiply the coefficients of two queries by what it is for each."""
-    for member in range(len(coefficients)):
-        for n in range(2):
-            _read(value, key + n, n < pair and member == 0, keys, n)
-            _read(coefficients[member], query + n, n < pair, solved, n)
-        step_gram(gram, keys, solved, back)
-        if member > 0 and pair == 2:  # G has both keys by now, of which the first query sees one
-            _read(value, key + 1, True, keys, 0)
-            amount = _dot(keys, 0, solved, 0)
-            for k in range(value.shape[1]):
-                back[0, k] -= amount * keys[0, k]
-        for n in range(pair):
-            _write(back, n, result[member], query + n)
+def _hand_on(gram, keys, turned, room):  # type: ignore[no-untyped-def]
+    """Fill ``room[2]`` with the product of the coefficients in ``room[1]`` with each query's own G."""
+    square = np.empty((_KEYS, _KEYS))
+    multiply_matrices(room[1], gram, room[2])
+    multiply_matrices(room[1], turned, square)
+    multiply_lower(1.0, square, keys, room[2])
 
 
 @loop(fastmath={"contract", "reassoc"})
-def _dot(left, row, right, other):  # type: ignore[no-untyped-def]
+def _square_of_row(matrix, row):  # type: ignore[no-untyped-def]
     total = 0.0
-    for k in range(left.shape[1]):
-        total += left[row, k] * right[other, k]
+    for k in range(matrix.shape[1]):
+        total += matrix[row, k] * matrix[row, k]
     return total
 
 
 @loop
-def _read(matrix, row, wanted, lines, n):  # type: ignore[no-untyped-def]
-    """Fill ``lines[n]`` with a row, or with 0."""
-    if wanted:
+def _copy_rows(matrix, first, rows, count):  # type: ignore[no-untyped-def]
+    """Copy ``count`` rows from the first on; those behind them are 0."""
+    for row in range(count):
         for k in range(matrix.shape[1]):
-            lines[n, k] = matrix[row, k]
-    else:
-        for k in range(matrix.shape[1]):
-            lines[n, k] = 0.0
+            rows[row, k] = matrix[first + row, k]
+    for row in range(count, len(rows)):
+        for k in range(rows.shape[1]):
+            rows[row, k] = 0.0
 
 
 @loop
-def _write(lines, n, matrix, row):  # type: ignore[no-untyped-def]
-    for k in range(matrix.shape[1]):
-        matrix[row, k] = lines[n, k]
+def _write_rows(rows, matrix, first, count):  # type: ignore[no-untyped-def]
+    for row in range(count):
+        for k in range(matrix.shape[1]):
+            matrix[first + row, k] = rows[row, k]

@@ -29,16 +29,15 @@ in practice to 1e-12.
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 from numpy.typing import NDArray
 
 from effective_attention.kernels.dinic import ATTAINED, pair_flow, scratch
 from effective_attention.kernels.flow_bounds import bounds_into, bounds_of_pairs, bounds_out_of
-from effective_attention.kernels.threads import loop, run_threaded
+from effective_attention.kernels.threads import loop, share_out
 
 Array = NDArray[np.float64]
 
-_BLOCKS = 16  # of sinks, each with its own scratch memory: enough to keep a few threads busy to the end
+_BLOCKS = 16  # of sinks that are not neighbours, so that the parts of a few threads take about as long as each other
 
 
 class LayeredGraph:
@@ -116,7 +115,7 @@ class _Part:
         """Return maximum flows where ``todo``, bounds elsewhere."""
         order = _widest_first(self.first)
         given = self.capacity, self.widest, self.into, order, self.out_of, self.unit, todo, self.flows
-        run_threaded(_solve, _solve_parallel, *given)
+        share_out(_solve, _BLOCKS, *given)
         return self.flows
 
 
@@ -130,28 +129,15 @@ def _widest_first(capacity: Array) -> NDArray[np.int32]:
     return np.argsort(-capacity, axis=-1, kind="stable").astype(np.int32)
 
 
-# --- all pairs, on one thread or on many ---
+# --- all pairs of some blocks ---
 
 
 @loop
-def _solve_block(block, capacity, widest, into, widest_first, out_of, unit, todo, flows):  # type: ignore[no-untyped-def]
-    below = out_of.shape[1] - 1
-    work = scratch(capacity[:below])
-    for sink in range(block, flows.shape[1], _BLOCKS):
-        for source in range(flows.shape[0]):
-            if todo[source, sink]:
-                flows[source, sink] = pair_flow(
-                    work, capacity, widest, into[sink], widest_first[source], out_of[source], flows[source, sink], unit
-                )
-
-
-@loop
-def _solve(capacity, widest, into, widest_first, out_of, unit, todo, flows):  # type: ignore[no-untyped-def]
-    for block in range(_BLOCKS):
-        _solve_block(block, capacity, widest, into, widest_first, out_of, unit, todo, flows)
-
-
-@loop(parallel=True)
-def _solve_parallel(capacity, widest, into, widest_first, out_of, unit, todo, flows):  # type: ignore[no-untyped-def]
-    for block in prange(_BLOCKS):
-        _solve_block(block, capacity, widest, into, widest_first, out_of, unit, todo, flows)
+def _solve(begin, end, capacity, widest, into, widest_first, out_of, unit, todo, flows):  # type: ignore[no-untyped-def]
+    work = scratch(capacity[: out_of.shape[1] - 1])
+    for block in range(begin, end):
+        for sink in range(block, flows.shape[1], _BLOCKS):
+            for source in range(flows.shape[0]):
+                if todo[source, sink]:
+                    given = into[sink], widest_first[source], out_of[source], flows[source, sink]
+                    flows[source, sink] = pair_flow(work, capacity, widest, *given, unit)

@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from numba import prange
 from torch import Tensor
 
 from effective_attention.kernels.cholesky import condition_of_rows
@@ -48,8 +47,9 @@ from effective_attention.kernels.gram_changes import (
 from effective_attention.kernels.gram_runs import extend
 from effective_attention.kernels.small_matrices import multiply, multiply_rows
 from effective_attention.kernels.solution import LIMIT, Solution, State
-from effective_attention.kernels.threads import loop, run_threaded
+from effective_attention.kernels.threads import loop, share_out
 from effective_attention.kernels.tight_windows import follow_window, length_of_window_run
+from effective_attention.kernels.vectors import SPARE
 
 _PATIENCE = 8  # queries that go the long way before a tight window is tried again
 _WORTH_IT = 4  # queries whose keys are looked at together, at least
@@ -69,7 +69,7 @@ def solve_along(
     """Solve for every query, in the order in which they come.
 
     Args:
-        value: (problem, key, d_head), float32 or float64, on the CPU.
+        value: (problem, key, d_head), float64, on the CPU.
         seen: (problem, key), bool; the others count for nobody.
         start: First key of each query's interval, (problem, query).
         stop: One behind its last.
@@ -85,13 +85,13 @@ def solve_along(
     arrays = [part.contiguous().numpy() for part in (value, seen, start, stop, output)]
     held = state.gram, state.inverse, state.outside, state.places, state.sums
     results = coefficients, result, bound, rank
-    run_threaded(_solve_each, _solve_each_parallel, *arrays, skip_independent, held, results)
+    share_out(_solve_each, len(value), *arrays, skip_independent, held, results)
     return Solution(*map(torch.from_numpy, results))
 
 
-def compile_loops(dtype: torch.dtype) -> None:
-    """Compile the loops for values of this type, by running them on one number."""
-    value = torch.ones(1, 1, 1, dtype=dtype)
+def compile_loops() -> None:
+    """Compile the loops, by running them on one number."""
+    value = torch.ones(1, 1, 1, dtype=torch.float64)
     first = torch.zeros(1, 1, dtype=torch.long)
     seen = torch.ones(1, 1, dtype=torch.bool)
     output = torch.ones(1, 1, 1, 1, dtype=torch.float64)
@@ -110,7 +110,7 @@ def _solve(value, seen, start, stop, output, skip, held, results):  # type: igno
     coefficients, result, bound, rank = results
     width, size = value.shape[1], len(gram)
     lines = np.zeros((6, 1, size))
-    room = np.empty((2, size, size))
+    room = np.empty((2, size, size + SPARE))
     seen_before = _count_before(seen)
     not_free = 0 if skip else len(start)  # up to this query it is known, or does not matter, which keys are independent
     not_tight = 0  # up to this one, windows could not be followed
@@ -253,27 +253,16 @@ def _move(value, seen, start, stop, gram, inverse, outside, places, sums, lines)
         places[0] += 1
 
 
-# --- all problems, on one thread or on many ---
+# --- some of all problems ---
 
 
 # ``held`` are the arrays of ``State``, ``results`` those of ``Solution``.
 
 
 @loop
-def _solve_each(value, seen, start, stop, output, skip, held, results):  # type: ignore[no-untyped-def]
-    for p in range(len(value)):
-        _solve_one(value, seen, start, stop, output, skip, held, results, p)
-
-
-@loop(parallel=True)
-def _solve_each_parallel(value, seen, start, stop, output, skip, held, results):  # type: ignore[no-untyped-def]
-    for p in prange(len(value)):
-        _solve_one(value, seen, start, stop, output, skip, held, results, p)
-
-
-@loop
-def _solve_one(value, seen, start, stop, output, skip, held, results, p):  # type: ignore[no-untyped-def]
+def _solve_each(first, last, value, seen, start, stop, output, skip, held, results):  # type: ignore[no-untyped-def]
     gram, inverse, outside, places, sums = held
     w, wg, bound, rank = results
-    held_one = gram[p], inverse[p], outside[p], places[p], sums[p]
-    _solve(value[p], seen[p], start[p], stop[p], output[p], skip, held_one, (w[p], wg[p], bound[p], rank[p]))
+    for p in range(first, last):
+        held_one = gram[p], inverse[p], outside[p], places[p], sums[p]
+        _solve(value[p], seen[p], start[p], stop[p], output[p], skip, held_one, (w[p], wg[p], bound[p], rank[p]))

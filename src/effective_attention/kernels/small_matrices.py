@@ -1,60 +1,73 @@
 """Compiled loops over one symmetric matrix of a head's size: multiply, change by one vector, invert.
 
-Sizes are multiples of 8 (``kernels.vectors``). A matrix of 64 x 64 numbers fits the processor's nearest cache, where
-time goes into reading and writing it: so a change and the products that need its result share one pass.
+Sizes are multiples of 8, and rows have ``SPARE`` numbers more (``kernels.vectors``). Products of two matrices go by
+the tiles of ``cholesky``.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from effective_attention.kernels.cholesky import factor_gram, invert, product_tile, store_tile
+from effective_attention.kernels.cholesky import (
+    factor_gram,
+    invert,
+    less_rows_above,
+    load_tile,
+    product_tile,
+    read_block,
+    solve_from_top,
+    store_tile,
+    tile_plus,
+)
 from effective_attention.kernels.threads import loop
 from effective_attention.kernels.vectors import LANES, load, plus, store, zeros
 
 
 @loop
-def step_inverse(matrix, factors, lines, vectors, results):  # type: ignore[no-untyped-def]
-    """Do ``matrix += factors[n] lines[n] lines[n]^T`` for n = 0, 1, then ``results[n] = matrix vectors[n]`` for all n.
-
-    There are four vectors. Lines, vectors and results are rows of matrices.
-    """
-    for column in range(0, len(matrix), LANES):
-        across0, across1 = load(lines, 0, column), load(lines, 1, column)
-        total0, total1, total2, total3 = zeros(), zeros(), zeros(), zeros()
-        for row in range(len(matrix)):
-            numbers = plus(load(matrix, row, column), factors[0] * lines[0, row], across0)
-            numbers = plus(numbers, factors[1] * lines[1, row], across1)
-            store(matrix, row, column, numbers)
-            total0 = plus(total0, vectors[0, row], numbers)
-            total1 = plus(total1, vectors[1, row], numbers)
-            total2 = plus(total2, vectors[2, row], numbers)
-            total3 = plus(total3, vectors[3, row], numbers)
-        store(results, 0, column, total0)
-        store(results, 1, column, total1)
-        store(results, 2, column, total2)
-        store(results, 3, column, total3)
+def multiply_matrices(left, right, result):  # type: ignore[no-untyped-def]
+    """Do ``result = left right``, in as many columns as the result has."""
+    for column in range(0, result.shape[1], LANES):  # eight columns of ``right`` stay in the nearest cache
+        for top in range(0, len(left), 4):
+            store_tile(result, top, column, product_tile(left, right, 0, len(right), top, column))
 
 
 @loop
-def step_gram(matrix, keys, vectors, results):  # type: ignore[no-untyped-def]
-    """Do ``matrix += keys[n] keys[n]^T``, then ``results[n] = matrix vectors[n]``, for n = 0 and after it for n = 1."""
-    for column in range(0, len(matrix), LANES):
-        across0, across1 = load(keys, 0, column), load(keys, 1, column)
-        even0, even1, odd0, odd1 = zeros(), zeros(), zeros(), zeros()
-        for row in range(0, len(matrix), 2):
-            numbers = plus(load(matrix, row, column), keys[0, row], across0)
-            even0 = plus(even0, vectors[0, row], numbers)
-            numbers = plus(numbers, keys[1, row], across1)
-            even1 = plus(even1, vectors[1, row], numbers)
-            store(matrix, row, column, numbers)
-            numbers = plus(load(matrix, row + 1, column), keys[0, row + 1], across0)
-            odd0 = plus(odd0, vectors[0, row + 1], numbers)
-            numbers = plus(numbers, keys[1, row + 1], across1)
-            odd1 = plus(odd1, vectors[1, row + 1], numbers)
-            store(matrix, row + 1, column, numbers)
-        store(results, 0, column, plus(even0, 1.0, odd0))
-        store(results, 1, column, plus(even1, 1.0, odd1))
+def multiply_lower(factor, left, right, result):  # type: ignore[no-untyped-def]
+    """Do ``result += factor L right``, L being what stands on and below the diagonal of ``left``; clear the rest."""
+    for row in range(len(left)):
+        for column in range(row + 1, left.shape[1]):
+            left[row, column] = 0.0
+    for column in range(0, right.shape[1], LANES):
+        for top in range(0, len(left), 4):
+            tile = product_tile(left, right, 0, top + 4, top, column)
+            store_tile(result, top, column, tile_plus(load_tile(result, top, column), factor, tile))
+
+
+@loop
+def add_product(matrix, factor, left, right):  # type: ignore[no-untyped-def]
+    """Do ``matrix += factor left right``."""
+    for column in range(0, right.shape[1], LANES):
+        for top in range(0, len(left), 4):
+            tile = product_tile(left, right, 0, len(right), top, column)
+            store_tile(matrix, top, column, tile_plus(load_tile(matrix, top, column), factor, tile))
+
+
+@loop
+def solve_transposed(factor, rows):  # type: ignore[no-untyped-def]
+    """Overwrite ``rows`` with the X of ``U^T X = rows``, U being the upper triangle of ``factor``."""
+    for top in range(0, len(rows), 4):
+        scales, upper = read_block(factor, top)
+        for column in range(0, rows.shape[1], LANES):
+            tile = less_rows_above(load_tile(rows, top, column), factor, rows, top, column)
+            store_tile(rows, top, column, solve_from_top(scales, upper, tile))
+
+
+@loop
+def transpose(matrix, turned):  # type: ignore[no-untyped-def]
+    """Fill ``turned`` with the transpose of as many columns as it has rows."""
+    for row in range(len(matrix)):
+        for column in range(len(turned)):
+            turned[column, row] = matrix[row, column]
 
 
 @loop
@@ -123,7 +136,7 @@ def sum_of_squares(matrix, width):  # type: ignore[no-untyped-def]
     total = 0.0
     for row in range(width):
         part = 0.0  # a sum of its own for each row, which the compiler can do in vectors
-        for column in range(matrix.shape[1]):
+        for column in range(len(matrix)):
             part += matrix[row, column] * matrix[row, column]
         total += part
     return total
@@ -149,9 +162,7 @@ def whiten(gram, whitener, factor):  # type: ignore[no-untyped-def]
 def square(whitener, result, turned):  # type: ignore[no-untyped-def]
     """Do ``result = R R^T`` for an upper triangular R; ``turned`` is room to work in."""
     size = len(whitener)
-    for row in range(size):
-        for column in range(size):
-            turned[column, row] = whitener[row, column]
+    transpose(whitener, turned)
     for top in range(0, size, 4):
         for column in range(top // LANES * LANES, size, LANES):
             store_tile(result, top, column, product_tile(whitener, turned, column, size, top, column))

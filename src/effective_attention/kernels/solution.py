@@ -12,7 +12,7 @@ LIMIT = 1e5
 """The largest condition number of V for which ``V^T V`` gives an answer: at this one it is exact to about 1e-6."""
 
 
-_UNIT = 8  # vectors.LANES, which cannot be had without numba
+_UNIT = 8  # vectors.LANES and vectors.SPARE, which cannot be had without numba
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,8 @@ class State:
     """What a stream keeps of the keys it has seen, between two tokens; the compiled loop reads and writes it.
 
     Attributes:
-        gram: G, (problem, size, size); ``size`` is d_head, rounded up to a multiple of 8.
+        gram: G, (problem, size, size + 8); ``size`` is d_head, rounded up to a multiple of 8. The last columns are
+            spare (``vectors.SPARE``).
         inverse: P, likewise.
         outside: Projection on what the keys do not span, while that is something; likewise.
         places: First key, behind the last key, number of keys, rank, mode, and changes since P was made, (problem, 6).
@@ -54,7 +55,7 @@ class State:
     def empty(cls, problems: int, width: int) -> State:
         """Return the state of problems that have seen no key."""
         size = -(-width // _UNIT) * _UNIT
-        shape = (problems, size, size)
+        shape = (problems, size, size + _UNIT)
         places = np.zeros((problems, 6), dtype=np.int64)
-        outside = np.tile(np.eye(size), (problems, 1, 1))
+        outside = np.tile(np.eye(size, size + _UNIT), (problems, 1, 1))
         return cls(np.zeros(shape), np.zeros(shape), outside, places, np.zeros((problems, 2)))

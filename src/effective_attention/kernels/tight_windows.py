@@ -20,7 +20,7 @@ import numpy as np
 from effective_attention.kernels.key_basis import NOBODY, begin, move, rank_of, size_of_keys
 from effective_attention.kernels.small_matrices import dot, multiply, multiply_rows, sum_of_squares
 from effective_attention.kernels.threads import loop
-from effective_attention.kernels.vectors import LANES
+from effective_attention.kernels.vectors import LANES, SPARE
 
 LIMIT = 5e5
 """The largest condition number for which an answer is given; beyond 1e6 the rank would not be certain."""
@@ -57,7 +57,7 @@ def follow_window(value, seen, start, stop, output, coefficients, result, bound,
     width = value.shape[1]
     padded = -(-width // LANES) * LANES
     rows = width + MOST + _ROOM + 1
-    square = np.zeros((2, padded, padded))  # X, B
+    square = np.zeros((2, padded, padded + SPARE))  # X, B
     beside = np.zeros((2, rows, 1, padded))  # C, and the other keys' values
     keys, spare = np.zeros(padded, dtype=np.int64), np.zeros(rows, dtype=np.int64)  # whose they are
     lines = np.zeros((6, 1, padded))
