@@ -48,6 +48,15 @@ def test_examples_of_the_docstrings() -> None:
 # --- redirected ---
 
 
+def test_what_is_mostly_short_shows_nothing_until_it_is_long(clock: Clock, told: Callable[[], list[str]]) -> None:
+    for seconds in (1.0, 2.0):
+        with Progress("explain", 2, "texts", after=3.0) as work:
+            for _ in range(2):
+                clock.now += seconds
+                work.advance()
+    assert told() == ["explain: 2 of 2 texts, 4 s"]
+
+
 def test_a_line_every_half_minute_and_one_at_the_end(clock: Clock, told: Callable[[], list[str]]) -> None:
     with Progress("analyses", 408, "examples", notes=lambda: ["loss 0.5"]) as work:
         for _ in range(6):

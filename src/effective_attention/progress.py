@@ -36,7 +36,7 @@ class Progress:
     """A piece of work, shown from ``with`` on until it ends; pieces may lie within each other.
 
     A line comes when 30 s and 2 % of the work have passed since the last one, and one when the work is done. Where
-    there is nothing to do, nothing is shown.
+    there is nothing to do, nothing is shown; nor of what is done before ``after``.
 
     Args:
         title: What is being done.
@@ -45,6 +45,7 @@ class Progress:
         done: How much of it was done before.
         notes: Asked, when something is shown, for what else is to be said: "loss 0.532".
         stays: Whether the bar is left on the screen at the end.
+        after: Seconds that pass before anything is shown, for work that is mostly short.
     """
 
     def __init__(
@@ -56,20 +57,27 @@ class Progress:
         done: int = 0,
         notes: Callable[[], Sequence[str]] = _no_notes,
         stays: bool = False,
+        after: float = 0.0,
     ) -> None:
         self.title = title
         self.total = total
         self.unit = unit
         self.notes = notes
         self.stays = stays
+        self.after = after
         self.done = done
         self._shown: _Bar | _Lines | None = None
 
     def __enter__(self) -> Progress:
         self._started = _now()
-        if self.total != 0 and rank_and_world()[0] == 0:
-            self._shown = _Bar(self) if at_terminal() else _Lines(self)
+        self._show()
         return self
+
+    def _show(self) -> None:
+        """Begin to show something, if it is time."""
+        is_due = _now() - self._started >= self.after
+        if self._shown is None and is_due and self.total != 0 and rank_and_world()[0] == 0:
+            self._shown = _Bar(self) if at_terminal() else _Lines(self)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -81,6 +89,7 @@ class Progress:
     def advance(self, count: int = 1) -> None:
         """Say that so much more is done; 0: that there is something new to note."""
         self.done += count
+        self._show()
         if self._shown is not None:
             self._shown.update(self)
 

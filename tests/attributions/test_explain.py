@@ -1,12 +1,14 @@
 """One text, explained: scores against naive oracles, the checks beside random, families, options and errors."""
 
 import math
+import re
 
 import pytest
 import torch
 import transformers as hf
 
 from effective_attention import explain
+from effective_attention.attributions import perturbations
 from effective_attention.attributions.erasure import SHARES
 from effective_attention.attributions.perturbations import blank_id
 from effective_attention.attributions.registry import registered
@@ -55,6 +57,20 @@ def test_the_prediction_and_the_table(model, tokenizer):
     assert [texts[row.segment][row.start : row.end] for row in table.itertuples()] == table["word"].tolist()
     assert found.predicted in repr(found)
     assert len(repr(found)) < 250
+
+
+def test_what_takes_long_shows_how_far_it_is(model, tokenizer, monkeypatch, capsys):
+    explain(model, tokenizer, TEXT)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(perturbations, "SHOWN_AFTER", 0.0)
+    for method, title in (
+        ("integrated_gradients", r"integrated gradients: 34 of 34 steps"),
+        ("blank_out", "blank-out: "),
+    ):
+        explain(model, tokenizer, TEXT, method=method)
+        first, second = capsys.readouterr().err.splitlines()
+        assert re.match(title, first)
+        assert re.match(r"how far to trust it: (\d+) of \1 shortened texts, ", second)
 
 
 def test_integrated_gradients_of_the_words_add_up_to_the_evidence(model, tokenizer):

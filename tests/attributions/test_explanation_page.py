@@ -107,13 +107,48 @@ def test_the_saved_page_opens_and_asks_for_nothing(chromium, tmp_path, width, sc
     page.on("request", lambda request: asked.add(request.url))
     page.goto(path.as_uri())
     assert page.title() == "Why <b>yes</b>?"
-    assert page.locator(".bars tr").count() == MOST_BARS
+    assert page.locator(".bars tbody tr").count() == MOST_BARS
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate("document.scripts.length") == 0
     assert seen == []
     assert {url for url in asked if not url.startswith("data:")} == {path.as_uri()}
     context.close()
     assert re.search(r"script-src .none.;", path.read_text(encoding="utf-8"))
+
+
+def bars_of(page, path):
+    """Return where each bar begins and ends, and where zero is, in pixels."""
+    page.goto(path.as_uri())
+    boxes = page.evaluate(
+        "[...document.querySelectorAll('.bars i')].map((bar) => bar.getBoundingClientRect())"
+        ".map((box) => [Math.round(box.left), Math.round(box.right)])"
+    )
+    line = "(cell) => cell.getBoundingClientRect().left + parseFloat(getComputedStyle(cell, '::before').left)"
+    return boxes, round(page.locator(".bars .bar").first.evaluate(line)) if page.locator(".zero").count() else None
+
+
+def test_bars_against_the_target_grow_to_the_left_of_zero(chromium, tmp_path):
+    page = chromium.new_page(viewport={"width": 390, "height": 800})
+    boxes, zero = bars_of(page, made_up().save(tmp_path / "why.html"))  # scores 0.5, -1, 0.001, 0.25
+    assert [abs(boxes[place][0] - zero) <= 1 for place in (0, 1, 3)] == [True, False, True]
+    assert abs(boxes[1][1] - zero) <= 1
+    assert boxes[1][1] - boxes[1][0] == pytest.approx(2 * (boxes[0][1] - boxes[0][0]), abs=2)
+    assert page.locator(".sides").inner_text().split() == ["←", "against", "for", "→"]
+    page.close()
+
+
+def test_bars_without_a_sign_start_at_the_left_and_have_no_line(chromium, tmp_path):
+    page = chromium.new_page()
+    boxes, zero = bars_of(page, made_up(scores=(0.5, 1.0, 0.0, 0.2)).save(tmp_path / "why.html"))
+    assert len({left for left, _ in boxes}) == 1
+    assert (zero, page.locator(".sides").count()) == (None, 0)
+    page.close()
+
+
+def test_words_against_the_target_are_underlined_not_only_coloured():
+    shown = Marks(made_up()._repr_html_())
+    assert ["underline" in attributes["style"] for attributes, _ in shown.marks] == [False, True, False, False]
+    assert "orange, underlined speaks against it" in shown.text
 
 
 def test_a_score_has_a_page_of_its_own_words(tmp_path):

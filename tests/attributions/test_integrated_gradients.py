@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from effective_attention.attributions import perturbations
 from effective_attention.attributions.integrated_gradients import integrated_gradients
 
 PAD, UNK = 0, 3
@@ -67,10 +68,15 @@ def test_a_text_of_unknown_words_scores_nothing(make_case):
     assert not integrated_gradients(case.request, case.special, UNK, steps=3).any()
 
 
-def test_rows_bound_what_runs_together(make_case):
+def test_rows_and_tokens_bound_what_runs_together(make_case, monkeypatch):
     case = make_case("bert")
     with case.runs() as runs:
         integrated_gradients(case.request, case.special, UNK, steps=8, rows=6)
     assert max(len(run["input_ids"]) for run in runs) == 6
+    length = case.trace.mask.shape[1]
+    monkeypatch.setattr(perturbations, "_TOKENS_ON_CPU", 4 * length)
+    with case.runs() as runs:
+        integrated_gradients(case.request, case.special, UNK, steps=8)
+    assert max(len(run["input_ids"]) for run in runs) <= 4, "so much memory autograd takes"
     with pytest.raises(ValueError, match="steps must be at least 1, got 0"):
         integrated_gradients(case.request, case.special, UNK, steps=0)

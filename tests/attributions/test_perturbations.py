@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from effective_attention.attention.trace import trace
+from effective_attention.attributions import perturbations
 from effective_attention.attributions.blank_out import blank_out
 from effective_attention.attributions.perturbations import PerturbedTexts, blank_id, candidates, probabilities
 from effective_attention.attributions.request import AttributionRequest
@@ -54,6 +55,23 @@ def test_equal_variants_run_once_and_nothing_is_padded(make_case):
     assert [tuple(run["input_ids"].shape) for run in runs] == [(1, 6), (2, 8)]
     assert all(bool(run["attention_mask"].all()) for run in runs)
     assert found[0] == found[1] == found[2] != found[3]
+
+
+def test_what_runs_together_is_bounded_by_tokens(make_case, monkeypatch):
+    case = make_case("bert")
+    keep = case.trace.mask[0].repeat(6, 1)
+    for variant in range(6):
+        keep[variant, 1 + variant] = False
+    texts = PerturbedTexts(torch.zeros(6, dtype=torch.long), keep, torch.zeros_like(keep))
+    with case.runs() as together:
+        expected = probabilities(case.request, texts)
+    assert [tuple(run["input_ids"].shape) for run in together] == [(6, 8)]
+    monkeypatch.setattr(perturbations, "_TOKENS_ON_CPU", 16)
+    with case.runs() as runs:
+        found = probabilities(case.request, texts)
+    assert [tuple(run["input_ids"].shape) for run in runs] == [(2, 8)] * 3
+    torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-7)
+    assert perturbations.rows_together(512, torch.device("cuda")) == 64, "the memory of a GPU is another matter"
 
 
 def test_the_same_words_of_other_examples_keep_their_own_question(make_case):

@@ -21,11 +21,16 @@ from effective_attention.attributions.shared_work import SharedWork
 
 @register("blank_out", title="blank-out", summary="probability lost when a token alone is blanked", pieces="largest")
 def _method(work: SharedWork) -> Float[Tensor, "batch key"]:
-    return blank_out(work.request, ~work.words, work.settings.unknown)
+    return blank_out(work.request, ~work.words, work.settings.unknown, title=work.settings.title)
 
 
 def blank_out(
-    request: AttributionRequest, special: Bool[Tensor, "batch key"], unk_id: int, *, rows: int = ROWS
+    request: AttributionRequest,
+    special: Bool[Tensor, "batch key"],
+    unk_id: int,
+    *,
+    rows: int = ROWS,
+    title: str | None = None,
 ) -> Float[Tensor, "batch key"]:
     """Measure the loss of probability when each token alone is blanked.
 
@@ -36,6 +41,7 @@ def blank_out(
         special: Special tokens; what is said of padding does not matter.
         unk_id: What a blanked token becomes; see ``perturbations.blank_id``.
         rows: At most so many texts run together.
+        title: See ``perturbations.probabilities``.
     """
     words = candidates(request.trace, special)
     example, place = words.nonzero(as_tuple=True)  # one entry per token to blank
@@ -45,7 +51,7 @@ def blank_out(
         keep=request.trace.mask[example].repeat(2, 1),
         blank=torch.cat([torch.zeros_like(blank), blank]),
     )
-    whole, without = probabilities(request, pairs, unk_id=unk_id, rows=rows).view(2, -1)
+    whole, without = probabilities(request, pairs, unk_id=unk_id, rows=rows, title=title).view(2, -1)
     scores = torch.zeros(words.shape, dtype=torch.float64, device=words.device)
     scores[example, place] = whole - without
     return scores

@@ -48,6 +48,7 @@ def erasure(
     how: How = "delete",
     unk_id: int | None = None,
     rows: int = ROWS,
+    title: str | None = None,
 ) -> Erasure:
     """Measure comprehensiveness and sufficiency of several attributions of the same texts.
 
@@ -59,6 +60,7 @@ def erasure(
         how: What happens to removed tokens.
         unk_id: What they become with ``how="blank"``; see ``perturbations.blank_id``.
         rows: At most so many texts run together.
+        title: See ``probabilities``.
     """
     words = candidates(request.trace, special)
     _check(scores, words, shares, how, unk_id)
@@ -68,7 +70,8 @@ def erasure(
     used = words.any(dim=-1).nonzero()[:, 0]  # texts with words
     perturbed = _without(request.trace.mask[used], removed[..., used, :], used, how)
     found = torch.zeros(removed.shape[:-1], dtype=torch.float64, device=words.device)
-    found[..., used] = probabilities(request, perturbed, unk_id=unk_id, rows=rows).view(*removed.shape[:-2], len(used))
+    answers = probabilities(request, perturbed, unk_id=unk_id, rows=rows, title=title)
+    found[..., used] = answers.view(*removed.shape[:-2], len(used))
     whole, without, alone = found.mean(dim=1)  # each (method, batch)
     return Erasure(whole - without, whole - alone)
 

@@ -241,7 +241,9 @@ def _scores(
 ) -> list[float]:
     """Run the method; return a score for each token."""
     words = torch.tensor([[not token.special for token in tokens]], device=request.trace.mask.device)
-    settings = Settings(blank_id(tokenizer), seed=question.seed, receptive_field=request.trace.causal)
+    settings = Settings(
+        blank_id(tokenizer), seed=question.seed, receptive_field=request.trace.causal, title=plan.method.title
+    )
     (found,) = attribute(request, words, settings, [plan.method], [question.attention])
     scores: list[float] = found.scores[0, plan.layer or 0].double().tolist()
     return scores

@@ -6,7 +6,7 @@ from html import escape
 
 from effective_attention.attributions.erasure import SHARES
 from effective_attention.attributions.explanation import Explanation
-from effective_attention.attributions.highlight import background, highlighted, strengths
+from effective_attention.attributions.highlight import AGAINST, FOR, highlighted, look_of, strengths
 from effective_attention.policy import content_policy
 
 MOST_BARS = 20
@@ -18,10 +18,13 @@ h1 { font-size: 1.4rem; line-height: 1.25; margin: .6rem 0; overflow-wrap: anywh
 h2 { font-size: 1.1rem; margin: 1.8rem 0 .4rem; }
 table.bars { width: 100%; border-collapse: collapse; table-layout: fixed; }
 .bars td { padding: .12rem .4rem; vertical-align: middle; }
-.bars .word { width: 32%; text-align: right; overflow-wrap: anywhere; }
-.bars .number { width: 6rem; text-align: right; font-variant-numeric: tabular-nums; font-size: .9em; }
-.bars .bar { padding: 0; }
+.bars .word { width: 8rem; text-align: right; overflow-wrap: anywhere; }
+.bars .number { width: 5rem; text-align: right; font-variant-numeric: tabular-nums; font-size: .9em; }
+.bars .bar { position: relative; padding: 0; }
 .bars i { display: block; height: 1em; border-radius: .15em; }
+.bars .zero::before { content: ""; position: absolute; inset: 0 auto 0 var(--zero); border-left: 1px solid #888; }
+.bars .sides { padding: 0 0 .2rem; font-size: .85em; opacity: .75; white-space: nowrap; }
+.sides span + span { float: right; }
 """
 
 
@@ -62,9 +65,8 @@ def _legend(explanation: Explanation) -> str:
 
 
 def _swatch(strength: float) -> str:
-    name = "blue" if strength > 0 else "orange"
-    look = f"background: {background(strength)}; border-radius: .2em; padding: .1em .35em"
-    return f'<span style="{look}">{name}</span>'
+    name = "blue" if strength > 0 else "orange, underlined"
+    return f'<span style="{look_of(strength)}; padding: .1em .35em">{name}</span>'
 
 
 def _trust(explanation: Explanation) -> str:
@@ -93,16 +95,27 @@ def _trust(explanation: Explanation) -> str:
 
 
 def _bars(explanation: Explanation) -> str:
-    """Draw the strongest words in the order of the text, a bar each."""
+    """Draw the strongest words in the order of the text: bars to the right speak for the target, to the left against.
+
+    Zero stands where the longest of both sides find room; without negative scores that is the left edge.
+    """
     shares = strengths(explanation.scores, explanation.words)
-    strongest = sorted(range(len(shares)), key=lambda place: -abs(shares[place]))[:MOST_BARS]
-    rows = []
-    for place in sorted(strongest):
-        colour = background(1 if shares[place] > 0 else -1)
-        look = f"width: {100 * abs(shares[place]):.1f}%; background: {colour}"
-        rows.append(
-            f'<tr><td class="word">{escape(explanation.words[place].text)}</td>'
-            f'<td class="bar"><i style="{look}"></i></td>'
-            f'<td class="number">{explanation.scores[place]:+.3g}</td></tr>'
-        )
-    return f'<table class="bars">{"".join(rows)}</table>'
+    strongest = sorted(sorted(range(len(shares)), key=lambda place: -abs(shares[place]))[:MOST_BARS])
+    left, right = (max([0.0, *(sign * shares[place] for place in strongest)]) for sign in (-1, 1))
+    whole = left + right or 1.0
+    rows = "".join(_bar(explanation, place, shares[place], left, whole) for place in strongest)
+    sides = f"<span>← against</span><span>{'for →' if right else ''}</span>"
+    head = f'<thead><tr><td class="word"><td class="sides">{sides}<td class="number"></tr></thead>' if left else ""
+    return f'<table class="bars" style="--zero: {100 * left / whole:.1f}%">{head}<tbody>{rows}</tbody></table>'
+
+
+def _bar(explanation: Explanation, place: int, share: float, left: float, whole: float) -> str:
+    """Draw the row of one word; ``left`` is the room left of zero, ``whole`` that of both sides."""
+    start = 100 * (left + min(share, 0.0)) / whole
+    look = f"margin-left: {start:.1f}%; width: {100 * abs(share) / whole:.1f}%; "
+    look += f"background: rgb({FOR if share > 0 else AGAINST})"
+    return (
+        f'<tr><td class="word">{escape(explanation.words[place].text)}</td>'
+        f'<td class="bar{" zero" if left > 0 else ""}"><i style="{look}"></i></td>'
+        f'<td class="number">{explanation.scores[place]:+.3g}</td></tr>'
+    )

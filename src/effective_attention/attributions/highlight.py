@@ -1,5 +1,6 @@
-"""A text whose words have backgrounds, as HTML: blue speaks for the target, orange against it.
+"""A text whose words have backgrounds, as HTML: blue speaks for the target, orange and underlined against it.
 
+The line is for who cannot tell the two colours apart, and for paper without colours.
 Backgrounds are half transparent and letters keep the colour around them, so that it is readable on light and on dark.
 Styles stand in the elements themselves, which notebooks keep.
 """
@@ -15,6 +16,7 @@ FOR = "33, 113, 181"
 AGAINST = "230, 85, 13"
 _STRONGEST = 0.6  # opacity of a background
 _LEAST = 0.03  # of the strongest: less is not worth a colour
+_LINE = "text-decoration: underline dashed .08em; text-underline-offset: .22em"
 _TEXT = "margin: .4em 0; line-height: 1.9; white-space: pre-wrap; overflow-wrap: anywhere"
 
 
@@ -52,8 +54,14 @@ def background(strength: float) -> str:
     return f"rgba({FOR if strength > 0 else AGAINST}, {_STRONGEST * abs(strength):.3f})"
 
 
+def look_of(strength: float) -> str:
+    """Return the style of a word: its background, and below 0 a broken line under it."""
+    line = f"; {_LINE}" if strength <= -_LEAST else ""
+    return f"background: {background(strength)}; color: inherit; border-radius: .2em{line}"
+
+
 def _marked(word: Word, score: float, strength: float) -> str:
-    look = f"background: {background(strength)}; color: inherit; border-radius: .2em; padding: .15em 0"
+    look = f"{look_of(strength)}; padding: .15em 0"
     mark = f'<mark title="{score:+.4g}" style="{look}">{escape(word.text)}</mark>'
     if word.start is not None:
         return mark

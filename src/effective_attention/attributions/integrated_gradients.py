@@ -21,7 +21,7 @@ from torch import Tensor
 from effective_attention.attention.hook import evaluation_mode
 from effective_attention.attention.rerun import autograd_on, model_inputs
 from effective_attention.attributions.embedding import token_embedding
-from effective_attention.attributions.perturbations import ROWS, candidates
+from effective_attention.attributions.perturbations import ROWS, candidates, progress_of, rows_together
 from effective_attention.attributions.registry import register
 from effective_attention.attributions.request import AttributionRequest
 from effective_attention.attributions.shared_work import STEPS, SharedWork
@@ -39,7 +39,8 @@ def import_captum() -> None:
     prepare=import_captum,
 )
 def _method(work: SharedWork) -> Float[Tensor, "batch key"]:
-    return integrated_gradients(work.request, ~work.words, work.settings.unknown, steps=work.settings.steps)
+    settings = work.settings
+    return integrated_gradients(work.request, ~work.words, settings.unknown, steps=settings.steps, title=settings.title)
 
 
 def integrated_gradients(
@@ -49,6 +50,7 @@ def integrated_gradients(
     *,
     steps: int = STEPS,
     rows: int = ROWS,
+    title: str | None = None,
 ) -> Float[Tensor, "batch key"]:
     """Compute each token's share of ``evidence(text) - evidence(baseline)``; 0 on special tokens and padding.
 
@@ -58,26 +60,30 @@ def integrated_gradients(
         blank_id: What every word of the baseline is.
         steps: Points of the quadrature.
         rows: At most so many texts run together, but at least the batch.
+        title: Under which is shown how far it has got, if it takes long; None: nothing is shown.
     """
     from captum.attr import LayerIntegratedGradients  # type: ignore[import-untyped, unused-ignore]
 
     if steps < 1:
         raise ValueError(f"steps must be at least 1, got {steps}")
     model = request.trace.transformer
-    with token_embedding(request.trace) as embed, autograd_on(), evaluation_mode(model):
+    shown = progress_of(title, (steps + 2) * len(request.trace.mask), "steps")  # 2: captum runs both ends, too
+    with token_embedding(request.trace) as embed, autograd_on(), evaluation_mode(model), shown:
         words = candidates(request.trace, special)
         inputs = model_inputs(request.trace)
         ids = inputs.pop("input_ids")
         names = list(inputs)
 
         def evidence(tokens: Tensor, examples: Tensor, *others: Tensor) -> Tensor:
-            return request.evidence(model(input_ids=tokens, **dict(zip(names, others, strict=True))).logits, examples)
+            logits = model(input_ids=tokens, **dict(zip(names, others, strict=True))).logits
+            shown.advance(len(tokens))
+            return request.evidence(logits, examples)
 
         found = LayerIntegratedGradients(evidence, embed).attribute(
             ids,
             baselines=ids.masked_fill(words, blank_id),
             additional_forward_args=(torch.arange(len(ids), device=ids.device), *inputs.values()),
             n_steps=steps,
-            internal_batch_size=max(rows, len(ids)),
+            internal_batch_size=max(rows_together(ids.shape[1], ids.device, rows), len(ids)),
         )
     return found.detach().sum(dim=-1).masked_fill(~words, 0)

@@ -21,12 +21,15 @@ from effective_attention.attention.rerun import model_inputs
 from effective_attention.attention.trace import Trace, answer_of
 from effective_attention.attributions.request import AttributionRequest
 from effective_attention.errors import UserError
+from effective_attention.progress import Progress
 
 Blank = Literal["unk", "pad"]
 _NO_TOKEN = -1  # an id that no token has
 ROWS = 256  # sequences that run together
+SHOWN_AFTER = 3.0  # seconds
 _BLANKS = ("unk_token_id", "mask_token_id", "eos_token_id", "bos_token_id")
 _TOKENS = 32_768  # and no more tokens than this, so that long texts do not fill the memory
+_TOKENS_ON_CPU = 2048  # where more is no quicker, and for gradients takes gigabytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,9 +78,24 @@ def blank_id(tokenizer: Any, kind: Blank = "unk") -> int:
     return int(found[0])
 
 
+def rows_together(length: int, device: torch.device, rows: int = ROWS) -> int:
+    """Return how many sequences of a length run together: as many as the device is quick with, at most ``rows``.
+
+    >>> [rows_together(length, torch.device("cpu")) for length in (4, 512, 4096)]
+    [256, 4, 1]
+    """
+    tokens = _TOKENS_ON_CPU if device.type == "cpu" else _TOKENS
+    return min(rows, max(1, tokens // length))
+
+
 @torch.no_grad()
 def probabilities(
-    request: AttributionRequest, texts: PerturbedTexts, *, unk_id: int | None = None, rows: int = ROWS
+    request: AttributionRequest,
+    texts: PerturbedTexts,
+    *,
+    unk_id: int | None = None,
+    rows: int = ROWS,
+    title: str | None = None,
 ) -> Float[Tensor, " text"]:
     """Run the texts and take ``AttributionRequest.probability`` of each, in double precision.
 
@@ -86,6 +104,7 @@ def probabilities(
         texts: Its perturbed texts.
         unk_id: What blanked tokens become; None: no text blanks any.
         rows: At most so many sequences run together.
+        title: Under which is shown how far it has got, if it takes long; None: nothing is shown.
     """
     if rows < 1:
         raise ValueError(f"rows must be at least 1, got {rows}")
@@ -93,17 +112,27 @@ def probabilities(
         raise ValueError("unk_id must be the id that blanked tokens become, got None")
     found = torch.zeros(len(texts.example), dtype=torch.float64, device=texts.keep.device)
     lengths = texts.keep.sum(dim=-1)
-    with evaluation_mode(request.trace.model), _no_padding(request.trace.model, unk_id):
+    model = request.trace.model
+    shown = progress_of(title, len(texts.example), "shortened texts")
+    with evaluation_mode(model), _no_padding(model, unk_id), shown:
         for length in sorted(set(lengths.tolist())):
             chosen = (lengths == length).nonzero()[:, 0]
             example = texts.example[chosen]
             inputs = _shortened(request.trace, texts, chosen, length, unk_id)
             first, place = _distinct(inputs)
             once = {name: value[first] for name, value in inputs.items()}
-            size = min(rows, max(1, _TOKENS // length))
-            answers = [answer_of(request.trace.model(**batch)) for batch in _batches(once, size)]
+            answers = []
+            for batch in _batches(once, rows_together(length, texts.keep.device, rows)):
+                answers.append(answer_of(model(**batch)))
+                shown.advance(len(answers[-1]))
+            shown.advance(len(chosen) - len(first))  # equal ones ran once
             found[chosen] = request.probability(torch.cat(answers)[place], example)
     return found
+
+
+def progress_of(title: str | None, total: int, unit: str) -> Progress:
+    """Return what shows how far work has got once it takes long; nothing is shown of what has no title."""
+    return Progress(title or "", 0 if title is None else total, unit, after=SHOWN_AFTER)
 
 
 @contextmanager

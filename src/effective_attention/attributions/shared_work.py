@@ -39,6 +39,7 @@ class Settings:
         seed: Of the random scores.
         receptive_field: Whether rollout and flow are divided by what even attention would bring; see
             ``graphs.receptive_field``.
+        title: Under which a method that takes long shows how far it has got; None: it shows nothing.
     """
 
     unknown: int
@@ -48,6 +49,7 @@ class Settings:
     steps: int = STEPS
     seed: int = 0
     receptive_field: bool = False
+    title: str | None = None
 
 
 @dataclass(eq=False)

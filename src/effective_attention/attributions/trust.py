@@ -119,7 +119,7 @@ def trust_in(
     every = torch.cat([torch.tensor([list(scores)], dtype=torch.float64).view(1, len(words)), random])
     ranked, special = _on_tokens(every, words, request.trace.mask.shape[1])
     device = request.trace.mask.device
-    found = erasure(request, ranked[:, None].to(device), special[None].to(device))
+    found = erasure(request, ranked[:, None].to(device), special[None].to(device), title="how far to trust it")
     more, less = found.comprehensiveness[:, 0], -found.sufficiency[:, 0]
     return Trust(_beside_random(more, 1), _beside_random(less, -1), rankings)
 
