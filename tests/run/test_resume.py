@@ -228,12 +228,55 @@ def test_a_checkpoint_names_no_code(tmp_path: Path, capsys: pytest.CaptureFixtur
         ({"callbacks": {"LastCheckpoint": {"options": ["task=rte", "seed=1"]}}}, ["task=rte"]),
         ({"effective_attention": {"task": {"name": "sst2"}}}, ["task=sst2"]),
         ({"effective_attention": {"task": {"name": "a b=c"}}}, []),
+        ({"effective_attention": {"task": {"name": "custom", "text_columns": 3}}}, ["task=custom"]),
+        ({"effective_attention": {"task": ["name"]}}, []),
+        (
+            {"effective_attention": {"task": {"name": "custom", "text_columns": ["my text", "${oc.env:A}"]}}},
+            ["task=custom", r"task.text_columns=['my text','\${oc.env:A}']"],
+        ),
+        (
+            {"effective_attention": {"task": {"name": "mine", "text_columns": ["q", "a"], "label_range": [0, 1]}}},
+            ["task=custom", "task.name=mine", "task.text_columns=[q,a]", "task.regression=true"],
+        ),
         ({}, []),
     ],
 )
 def test_a_checkpoint_away_from_its_run(stored: dict[str, Any], taken: list[str], tmp_path: Path) -> None:
     torch.save(stored, tmp_path / "it.ckpt")
     assert with_run_options([f"checkpoint={tmp_path / 'it.ckpt'}"])[1:] == taken
+
+
+def test_what_a_lone_checkpoint_lacks_is_said_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = f"checkpoint={tmp_path / 'it.ckpt'}"
+    torch.save({"effective_attention": {"task": {"name": "custom", "text_columns": ["q"]}}}, tmp_path / "it.ckpt")
+    own = f"{place}: with its own task=custom task.text_columns=[q]"
+    both = "data=local data.dir=<folder> or data.file=<file>, and task.label_column=<column> unless that is label"
+    column = "task.label_column=<column> unless that is label"
+    said = "; the file alone does not say what else it learnt from: add "
+    for given, missing in (
+        ([], said + both),
+        (["data=local", "data.dir=x"], said + column),
+        (["data=local", "task.label_column=y"], ""),
+        (["text='It'"], ""),
+    ):
+        with_run_options([place, *given])
+        assert capsys.readouterr().out == f"{own}{missing}\n"
+
+
+@pytest.mark.parametrize("name", ["best.ckpt", "last.ckpt"])
+def test_a_checkpoint_in_its_run_is_as_good_as_the_run(
+    name: str, trained_on_own_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = with_run_options([f"checkpoint={trained_on_own_data}"])[1:]
+    assert len(run) > 3
+    folder = trained_on_own_data / "checkpoints"
+    folder.mkdir(exist_ok=True)
+    (folder / name).touch()
+    assert with_run_options([f"checkpoint={folder / name}"])[1:] == run
+    monkeypatch.chdir(folder)
+    assert with_run_options([f"checkpoint={name}"])[1:] == run
+    monkeypatch.chdir(trained_on_own_data)
+    assert with_run_options([f"checkpoint=checkpoints/{name}"])[1:] == run
 
 
 def test_what_a_checkpoint_brings_is_said(trained_on_own_data: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,6 +24,7 @@ from effective_attention.errors import UserError
 from effective_attention.models.places import is_classifier_place
 from effective_attention.processes import started_as
 from effective_attention.reports.runs import OPTIONS_RECORD, recorded_options
+from effective_attention.run.lone_checkpoint import CUSTOM, read_file, recorded_in, task_options, what_is_missing
 from effective_attention.run.options.texts import quote, unquoted
 from effective_attention.run.options.words import typed
 
@@ -102,15 +103,20 @@ def _with_checkpoint_options(arguments: list[str]) -> list[str]:
     if is_classifier_place(place):  # made elsewhere: it answers the user's own question unless a task is named
         named = any(_name(argument) == "task" for argument in arguments)
         return arguments if named else [*arguments[: at + 1], "task=custom", *arguments[at + 1 :]]
-    own = [option for option in _options_of(path, task_at_least=True) if _OF_A_CHECKPOINT.match(option)]
-    options = _checked(own, "checkpoint")
+    found = _options_of(path)
+    is_lone = not found and run_folder(path) is None
+    if is_lone:
+        found = task_options(read_file(path), own_configs=any("config-dir" in word for word in arguments))
+    options = _checked([option for option in found if _OF_A_CHECKPOINT.match(option)], "checkpoint")
     typed = {_name(argument): argument for argument in arguments}
     if "task" in typed and not _is_task_of(path, typed["task"], options):
         options = [option for option in options if _name(option).partition(".")[0] == "model"]
     kept = [option for option in options if not _is_replaced(option, options, typed)]
     is_plain = not any(argument.startswith("-") for argument in arguments)  # else what is printed may be for a machine
     if kept and is_plain and started_as() == 0:
-        print(f"checkpoint={place}: with its own {' '.join(kept)}")
+        needs = is_lone and f"task={CUSTOM}" in options
+        missing = what_is_missing({*typed, *map(_name, kept)}) if needs else ""
+        print(f"checkpoint={place}: with its own {' '.join(kept)}{missing}")
     return [*arguments[: at + 1], *kept, *arguments[at + 1 :]]
 
 
@@ -128,39 +134,26 @@ def _is_task_of(place: Path, chosen: str, options: list[str]) -> bool:
 
 def run_folder(place: Path) -> Path | None:
     """Return the run directory that a folder or a checkpoint in it belongs to; None: a file from somewhere else."""
-    for folder in (place, place.parent, place.parent.parent):
-        if (folder / "config.yaml").is_file() and place in (
-            folder, folder / "checkpoints", folder / "checkpoints" / place.name, folder / place.name,
-        ):  # fmt: skip
-            return folder
+    for path in (place, place.absolute()):  # the latter for who stands in the folder of the checkpoints
+        for folder in (path, path.parent, path.parent.parent):
+            if (folder / "config.yaml").is_file() and path in (
+                folder, folder / "checkpoints", folder / "checkpoints" / path.name, folder / path.name,
+            ):  # fmt: skip
+                return folder
     return None
 
 
-def _options_of(place: Path, *, task_at_least: bool = False) -> list[str]:
+def _options_of(place: Path) -> list[str]:
     """Read which options a run was given; whatever is wrong with the place is said when it is read for good.
 
     Args:
         place: Of the run, or of a checkpoint.
-        task_at_least: Whether a checkpoint that holds no options still says which task it is for.
     """
     folder = run_folder(place)
     try:
-        if folder is not None:
-            return _texts(recorded_options(folder))
-        if place.is_file():
-            import torch  # a checkpoint on its own: seconds
-
-            checkpoint = torch.load(place, map_location="cpu", weights_only=True)
-            kept = checkpoint.get("callbacks", {}).get("LastCheckpoint", {}).get("options")
-            return _task_in(checkpoint) if kept is None and task_at_least else _texts(kept)
-    except Exception:  # random bytes make the unpickler raise nearly anything
+        return _texts(recorded_in(read_file(place)) if folder is None else recorded_options(folder))
+    except (OSError, ValueError, RecursionError):
         return []
-    return []
-
-
-def _task_in(checkpoint: Any) -> list[str]:
-    name = checkpoint["effective_attention"]["task"]["name"]
-    return [f"task={name}"] if re.fullmatch(r"\w{1,60}", name) else []
 
 
 def _texts(options: Any) -> list[str]:

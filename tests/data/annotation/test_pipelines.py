@@ -107,6 +107,10 @@ def test_version_changes_with_the_weights(
     assert EmbeddedTagger().version != embedded.version
 
 
+def test_the_embedded_pipeline_is_loaded_once(embedded: EmbeddedTagger) -> None:
+    assert EmbeddedTagger().nlp is embedded.nlp
+
+
 @pytest.mark.parametrize("part", ["config.cfg", "tok2vec/model", "parser/moves"])
 def test_damaged_weights_are_one_line(part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "weights"

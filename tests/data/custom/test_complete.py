@@ -2,6 +2,7 @@
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -92,9 +93,55 @@ def test_a_random_split_is_stated_and_does_not_change(tmp_path: Path) -> None:
     assert {*parts["train"], *parts["validation"]} == {(text,) for text, _ in THREE}
     assert again.source.load(again.task, "validation").texts == parts["validation"]
     assert other.source.load(other.task, "validation").texts != parts["validation"]
-    line = f"no validation file: 0.2 of {tmp_path / 'train.csv'} is held out at random (task.split_seed=0)"
+    held = "held out at random, of each label alike (task.split_seed=0)"
+    line = f"no validation file: 0.2 of {tmp_path / 'train.csv'} is {held}"
     assert (first.notes[1], first.facts) == (line, {"run/split": line})
     assert first.task.eval_splits == ("validation", "test")
+
+
+@pytest.mark.parametrize(
+    ("counts", "share", "held"),
+    [
+        ({"a": 90, "b": 10}, 0.2, {"a": 18, "b": 2}),
+        ({"a": 40, "b": 4, "c": 1}, 0.2, {"a": 8, "b": 1}),  # one of its kind is learnt from
+        ({"a": 7, "b": 7, "c": 7}, 0.2, None),  # 1.4 of each: 4 in all
+        ({"a": 2, "b": 2}, 0.9, {"a": 1, "b": 1}),
+        ({"a": 3, "b": 1}, 1, {"a": 3, "b": 1}),
+    ],
+)
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_each_label_is_held_out_alike(
+    counts: dict[str, int], share: float, held: dict[str, int] | None, seed: int, tmp_path: Path
+) -> None:
+    rows = [(f"{label} {number}", label) for label, count in counts.items() for number in range(count)]
+    write(tmp_path / "train.csv", rows)
+    made = found(tmp_path, validation_share=share, split_seed=seed)
+    validation = Counter(text.split()[0] for (text,) in made.source.load(made.task, "validation").texts)
+    if held is None:
+        assert sorted(validation.values()) == [1, 1, 2]
+    else:
+        assert validation == held
+
+
+def test_which_are_held_out_does_not_depend_on_the_order_of_the_classes(tmp_path: Path) -> None:
+    write(tmp_path / "train.csv", [(f"text {n}", "abc"[n % 3]) for n in range(31)])
+    held = [found(tmp_path, labels=labels).source for labels in (None, ["c", "a", "b"])]
+    one, other = (source.load(found(tmp_path).task, "validation").texts for source in held)
+    assert one == other
+
+
+def test_labels_of_one_example_each_cannot_be_divided(tmp_path: Path) -> None:
+    write(tmp_path / "train.csv", [("one", "a"), ("two", "b")])
+    made = found(tmp_path)
+    with pytest.raises(UserError, match=r"too few examples to hold some out; give a validation file"):
+        made.source.load(made.task, "validation")
+
+
+def test_scores_are_held_out_of_all(tmp_path: Path) -> None:
+    write(tmp_path / "train.csv", [(f"t{n}", n % 2) for n in range(20)])
+    made = found(tmp_path, regression=True)
+    assert len(made.source.load(made.task, "validation")) == 4
+    assert made.facts["run/split"].endswith("is held out at random (task.split_seed=0)")
 
 
 def test_a_single_file_is_divided_for_learning_and_whole_for_testing(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Protocol
@@ -125,10 +125,8 @@ class EmbeddedTagger(SpacyTagger):
 
     @cached_property
     def nlp(self) -> Any:
-        import spacy
-
         try:
-            return spacy.load(EMBEDDED_FOLDER)
+            return _load_embedded(EMBEDDED_FOLDER)
         except Exception as error:  # as above
             reason = first_line(error).rstrip(".")
             raise UserError(
@@ -142,6 +140,14 @@ class EmbeddedTagger(SpacyTagger):
         for path in sorted(path for path in EMBEDDED_FOLDER.rglob("*") if path.is_file()):
             digest.update(path.relative_to(EMBEDDED_FOLDER).as_posix().encode() + b"|" + path.read_bytes())
         return digest.hexdigest()[:16]
+
+
+@cache
+def _load_embedded(folder: Path) -> Any:
+    """Load the embedded pipeline, once in a process: it takes a second, and every analysis of words asks for it."""
+    import spacy
+
+    return spacy.load(folder)
 
 
 def _check(nlp: Any, name: str) -> None:

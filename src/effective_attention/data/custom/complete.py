@@ -116,7 +116,7 @@ def _random_split(task: CustomTask, splits: Mapping[str, RawSplit], model: Model
     whole = splits.get("train", splits.get(ONE_FILE))
     if whole is None or "validation" in splits or (ONE_FILE in splits and not model.is_ours):
         return None
-    return RandomSplit(whole, task.validation_share, task.split_seed)
+    return RandomSplit(whole, task.validation_share, task.split_seed, by_label=not task.regression)
 
 
 def _eval_splits(splits: Mapping[str, RawSplit], split: str | None, *, is_divided: bool) -> list[str]:

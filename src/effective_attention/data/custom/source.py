@@ -1,8 +1,8 @@
-"""Load the user's own data as examples, with a random validation split where it has none."""
+"""Load the user's own data as examples, with a random validation split, of each label alike, where it has none."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,26 +22,51 @@ class RandomSplit:
         of: What is divided.
         share: Of the examples that is held out; 1: all are.
         seed: Of the draw.
+        by_label: Whether it is that share of each label's examples; else, as for scores, of all of them.
     """
 
     of: RawSplit
     share: float
     seed: int
+    by_label: bool
 
     def describe(self) -> str:
         """Say in one line what is done."""
-        return (
-            f"no validation file: {self.share:g} of {self.of.place} is held out at random (task.split_seed={self.seed})"
-        )
+        how = "at random, of each label alike" if self.by_label else "at random"
+        return f"no validation file: {self.share:g} of {self.of.place} is held out {how} (task.split_seed={self.seed})"
 
     def divide(self, examples: Examples) -> dict[str, Examples]:
         """Divide examples into those to learn from and those to validate on, both in the order of the file."""
-        order = np.random.default_rng(self.seed).permutation(len(examples))
+        order: list[int] = np.random.default_rng(self.seed).permutation(len(examples)).tolist()
         count = max(1, round(self.share * len(examples)))
-        if count == len(examples) and self.share < 1:
+        if self.by_label and examples.labels is not None:
+            held = _of_each_label(order, examples.labels, self.share, count)
+        else:
+            held = set(order[:count])
+        if not held or (len(held) == len(examples) and self.share < 1):
             raise UserError(f"{self.of.place}: it has too few examples to hold some out; give a validation file")
-        chosen = {"train": sorted(order[count:].tolist()), "validation": sorted(order[:count].tolist())}
+        chosen = {"train": sorted({*order} - held), "validation": sorted(held)}
         return {name: examples.choose(places) for name, places in chosen.items() if places}
+
+
+def _of_each_label(order: Sequence[int], labels: Sequence[float], share: float, count: int) -> set[int]:
+    """Choose a share of each label's examples, ``count`` in all if that can be; each label keeps one to learn from.
+
+    What is left after rounding down goes to the labels that lost most by it, of equals to that which ``order`` has
+    first: in which order the classes are numbered does not matter.
+
+    >>> sorted(_of_each_label([3, 0, 4, 1, 2], [7, 7, 8, 7, 7], share=0.5, count=2))
+    [0, 3]
+    """
+    groups: dict[float, list[int]] = {}
+    for place in order:
+        groups.setdefault(labels[place], []).append(place)
+    most = {label: len(group) - (share < 1) for label, group in groups.items()}
+    taken = {label: min(int(share * len(group)), most[label]) for label, group in groups.items()}
+    for label in sorted(groups, key=lambda label: taken[label] - share * len(groups[label])):
+        if sum(taken.values()) < count and taken[label] < most[label]:
+            taken[label] += 1
+    return {place for label, group in groups.items() for place in group[: taken[label]]}
 
 
 @dataclass
