@@ -6,6 +6,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -72,9 +73,29 @@ def test_a_page_for_each_of_so_many_examples(subject: Any, whole: Any, singles: 
     assert "/somewhere/else" not in "".join(pages.values())
 
 
-def test_more_than_there_are_is_all(subject: Any, whole: Any) -> None:
-    _, analysis = ran(subject, whole, examples=1000)
-    assert list(analysis.seen) == list(range(len(subject.split)))
+def test_more_than_there_are_is_all_and_said(subject: Any, whole: Any, caplog: pytest.LogCaptureFixture) -> None:
+    _, analysis = ran(subject, whole, examples=100_000)
+    total = len(subject.split)
+    assert list(analysis.seen) == list(range(total))
+    line = f"analysis.explorer.examples=100000: the split has {total}, and each gets a page"
+    assert [record.message for record in caplog.records if "the split has" in record.message] == [line]
+    caplog.clear()
+    ran(subject, whole, examples=total)
+    assert "the split has" not in caplog.text
+
+
+def test_more_pages_than_anybody_meant_are_refused(whole: Any) -> None:
+    split = dataclasses.replace(whole.split, examples=1001, lengths=np.full(1001, 40))
+    large = dataclasses.replace(whole, split=split)
+    each = expected_bytes(40, whole.layers, whole.heads, whole.width, sides=1)
+    for asked in (1001, 100_000):
+        with pytest.raises(UserError, match=rf"^analysis\.explorer\.examples={asked} would write 1001 pages of ") as no:
+            ExplorerPage(examples=asked).setup(large)
+        assert f"of about {1001 * each / 1e6:.1f} MB in all, and analysis.explorer.most_pages is 1000;" in str(no.value)
+    assert len(ExplorerPage(examples=1000).setup(large).chosen()) == 1000
+    assert len(ExplorerPage(examples=1001, most_pages=1001).setup(large).chosen()) == 1001
+    with pytest.raises(UserError, match=r"analysis\.explorer\.most_pages must be at least 1, got 0"):
+        ExplorerPage(most_pages=0)
 
 
 def test_padding_that_is_part_of_the_reading_stays(make_subject: Any) -> None:
@@ -138,9 +159,11 @@ def test_wandb_gets_the_list_alone(caplog: Any) -> None:
 
 
 def test_the_size_is_estimated(subject: Any, whole: Any) -> None:
-    _, analysis = ran(subject, whole, examples=3)
+    table, analysis = ran(subject, whole, examples=3)
     pages = [page for place, page in analysis.pages() if place != "explorer.html"]
-    assert analysis._expected() == pytest.approx(sum(map(len, pages)), rel=0.5)
+    assert analysis._expected(table.groupby("example")["tokens"].first()) == pytest.approx(
+        sum(map(len, pages)), rel=0.5
+    )
     assert (
         expected_bytes(10, 2, 2, 8, sides=2)
         > expected_bytes(10, 2, 2, 8, sides=1)

@@ -49,6 +49,7 @@ def test_the_tip_goes_when_the_page_is_scrolled(chromium: Any, tmp_path: Path) -
 @pytest.mark.parametrize("kind", ["one", "sentences", "two of sentences", "three"])
 def test_every_control_can_be_hit_and_is_in_sight_on_a_telephone(kind: str, chromium: Any, tmp_path: Path) -> None:
     with opened(chromium, tmp_path, kind, "view=heatmap", width=390, touch=True) as page:
+        page.click("#more")
         boxes = page.evaluate(
             """[...document.querySelectorAll("button, select, a.button")].filter((one) => one.checkVisibility())
               .map((one) => [one.id || one.textContent, one.getBoundingClientRect()])
@@ -56,3 +57,33 @@ def test_every_control_can_be_hit_and_is_in_sight_on_a_telephone(kind: str, chro
         )
         assert len(boxes) > 15
         assert [name for name, left, right, high in boxes if left < 0 or right > 390 or high < 34] == []
+
+
+EXTRA = ["levels", "between-field", "threshold-field", "zoom-field", "root-field"]
+
+
+def in_sight(page: Any) -> list[str]:
+    return [name for name in EXTRA if page.is_visible(f"#{name}")]
+
+
+def test_what_is_seldom_needed_waits_behind_a_button_on_a_telephone(chromium: Any, tmp_path: Path) -> None:
+    with opened(chromium, tmp_path, "sentences", "view=heatmap", width=390, touch=True) as page:
+        assert in_sight(page) == []
+        assert page.get_attribute("#more", "aria-expanded") == "false"
+        page.click("#more")
+        assert in_sight(page) == EXTRA
+        assert page.get_attribute("#more", "aria-expanded") == "true"
+        page.click("#more")
+        assert in_sight(page) == []
+
+
+def test_where_there_is_room_everything_is_in_sight_and_no_such_button(chromium: Any, tmp_path: Path) -> None:
+    with opened(chromium, tmp_path, "sentences", "view=heatmap") as page:
+        assert in_sight(page) == EXTRA
+        assert not page.is_visible("#more")
+
+
+@pytest.mark.parametrize("view", ["heads", "model", "heatmap", "neuron", "rollout"])
+def test_the_picture_begins_in_the_upper_half_of_a_telephone(view: str, chromium: Any, tmp_path: Path) -> None:
+    with opened(chromium, tmp_path, "sentences", f"view={view}", width=390, touch=True) as page:
+        assert page.locator("#stage").bounding_box()["y"] < 844 / 2

@@ -11,7 +11,7 @@ The text is one of the split, or the user's own. It is run through the model on 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,11 +19,11 @@ import pandas as pd
 from torch import Tensor
 
 from effective_attention.analyses.common.base import Analysis, Context, TextAnalysis
-from effective_attention.analyses.common.options import check_flag, is_whole_number
+from effective_attention.analyses.common.options import check_flag, check_number, is_whole_number
 from effective_attention.attention.model_facts import device_of
 from effective_attention.attention.trace import Trace, for_model, one_text, trace
 from effective_attention.errors import UserError
-from effective_attention.explorer.compared import Comparison
+from effective_attention.explorer.compared import Comparison, check_beside
 from effective_attention.explorer.index import IndexRow, build_index, expected_bytes, megabytes
 from effective_attention.explorer.page import build_page, title_of
 from effective_attention.explorer.sides import Prediction, Side
@@ -31,6 +31,7 @@ from effective_attention.explorer.table import OWN_TEXT, SCHEMA, answers, rows_o
 from effective_attention.processes import gather
 
 log = logging.getLogger(__name__)
+_OPTION = "analysis.explorer"
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,9 @@ class ExplorerPage(TextAnalysis):
 
     Args:
         example: Which example of the split, counted from 0; not read where the user wrote a text, or with ``examples``.
-        examples: A page for each of so many examples, evenly spread over the split, and a list of them; None: one.
+        examples: A page for each of so many examples, evenly spread over the split, and a list of them; None: one. More
+            than the split has: all of it.
+        most_pages: More pages than this are refused before anything runs.
         beside: To compare with: ``pretrained`` for the model as it was before finetuning, or a run directory or .ckpt
             file; None: nothing.
         beside_text: To compare with: the same model on another text.
@@ -68,17 +71,20 @@ class ExplorerPage(TextAnalysis):
         *,
         example: int = 0,
         examples: int | None = None,
+        most_pages: int = 1000,
         beside: object = None,
         beside_text: object = None,
         beside_text_pair: object = None,
         neurons: bool = True,
     ) -> None:
         super().__init__(example=example)
-        _check_beside(beside, beside_text, beside_text_pair)
+        check_beside(beside, beside_text, beside_text_pair)
         check_flag("analysis.explorer.neurons", neurons)
         if examples is not None and not is_whole_number(examples):
             raise UserError(f"analysis.explorer.examples must be at least 1, or null for one page, got {examples!r}")
+        check_number(f"{_OPTION}.most_pages", most_pages, 1)
         self.examples = examples
+        self.most_pages = most_pages
         self.beside = None if beside is None else str(beside)
         self.neurons = neurons
         self.other_texts = tuple(str(text) for text in (beside_text, beside_text_pair) if text is not None)
@@ -90,13 +96,34 @@ class ExplorerPage(TextAnalysis):
         super().setup(context)
         if context.text is not None and not context.text.texts[0].strip():
             raise UserError("text is empty; add text=<some words>, or leave it out to see an example of the split")
-        if context.text is not None and self.examples is not None:
-            raise UserError("analysis.explorer.examples shows examples of the split; leave out that, or text=...")
+        self._check_examples(context)
         self.comparison = Comparison(context, self.beside, self.other_texts, self.neurons)
         self.comparison.check()
         self.sides = []
         self.seen = {}
         return self
+
+    def _check_examples(self, context: Context) -> None:
+        """Refuse more pages than anybody can have meant; say so where the split has fewer examples than were asked for.
+
+        Raises:
+            UserError: There would be too many, or the user wrote a text.
+        """
+        if self.examples is None:
+            return
+        if context.text is not None:
+            raise UserError(f"{_OPTION}.examples shows examples of the split; leave out that, or text=...")
+        pages = min(self.examples, context.examples)
+        asked = f"{_OPTION}.examples={self.examples}"
+        if pages > self.most_pages:
+            lengths = context.split.lengths
+            size = "" if lengths is None else f" of about {megabytes(self._expected(lengths[self.chosen()]))} in all"
+            raise UserError(
+                f"{asked} would write {pages} pages{size}, and {_OPTION}.most_pages is {self.most_pages}; "
+                "ask for fewer, or raise that"
+            )
+        if pages < self.examples:
+            log.warning("%s: the split has %d, and each gets a page", asked, pages)
 
     def chosen(self) -> list[int]:
         """List the examples that have a page."""
@@ -144,7 +171,8 @@ class ExplorerPage(TextAnalysis):
         if self.examples is None:
             yield "explorer.html", build_page(self.sides)
             return
-        log.info("explorer: %d pages, about %s in all", len(self.seen), megabytes(self._expected()))
+        lengths = [_length(seen.inputs) for seen in self.seen.values()]
+        log.info("explorer: %d pages, about %s in all", len(lengths), megabytes(self._expected(lengths)))
         rows = []
         for number, seen in self.seen.items():
             sides = self._sides(number, seen)
@@ -192,12 +220,11 @@ class ExplorerPage(TextAnalysis):
         }
         return [row | answer for answer in answers(seen.prediction)]
 
-    def _expected(self) -> int:
-        """Estimate how many bytes all pages will have."""
+    def _expected(self, lengths: Iterable[int]) -> int:
+        """Estimate how many bytes the pages of texts of so many tokens will have."""
         sides = 1 if self.beside is None and not self.other_texts else 2
-        lengths = [_length(seen.inputs) for seen in self.seen.values()]
         shape = (self.context.layers, self.context.heads, self.context.width if self.neurons else 0)
-        return sum(expected_bytes(length, *shape, sides=sides) for length in lengths)
+        return sum(expected_bytes(int(length), *shape, sides=sides) for length in lengths)
 
 
 def _alone(seen: Trace) -> Trace:
@@ -214,19 +241,3 @@ def _inputs(seen: Trace, row: int) -> dict[str, Tensor]:
 
 def _length(inputs: dict[str, Tensor]) -> int:
     return int(inputs["attention_mask"].sum()) if "attention_mask" in inputs else inputs["input_ids"].shape[1]
-
-
-def _check_beside(beside: Any, beside_text: Any, beside_text_pair: Any) -> None:
-    for option, text in (("beside_text", beside_text), ("beside_text_pair", beside_text_pair)):
-        if text is not None and (not isinstance(text, str) or not text.strip()):
-            raise UserError(
-                f"analysis.explorer.{option} must be a text, got {text!r}; put it in quotes, or leave it out"
-            )
-    if beside_text is None and beside_text_pair is not None:
-        raise UserError("analysis.explorer.beside_text_pair is given without analysis.explorer.beside_text; add that")
-    if beside is not None and beside_text is not None:
-        raise UserError(
-            "analysis.explorer.beside and analysis.explorer.beside_text exclude each other; leave one of them out"
-        )
-    if beside is not None and not isinstance(beside, str):
-        raise UserError(f"analysis.explorer.beside must be pretrained, a run directory or a .ckpt file, got {beside!r}")

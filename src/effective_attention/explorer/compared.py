@@ -155,3 +155,20 @@ def _restore(context: Context, beside: str) -> tuple[PreTrainedModel, Any, str]:
     state = read_checkpoint(find_checkpoint(beside, "analysis.explorer.beside"), context.task)
     encoder = encoder_from_dict(state[CHECKPOINT_KEY]["encoder"])
     return restore_classifier(state, context.task).model, encoder.tokenizer(), encoder.name
+
+
+def check_beside(beside: Any, beside_text: Any, beside_text_pair: Any) -> None:
+    """Refuse what nothing can be compared with: two things at once, half a pair, no text."""
+    for option, text in (("beside_text", beside_text), ("beside_text_pair", beside_text_pair)):
+        if text is not None and (not isinstance(text, str) or not text.strip()):
+            raise UserError(
+                f"analysis.explorer.{option} must be a text, got {text!r}; put it in quotes, or leave it out"
+            )
+    if beside_text is None and beside_text_pair is not None:
+        raise UserError("analysis.explorer.beside_text_pair is given without analysis.explorer.beside_text; add that")
+    if beside is not None and beside_text is not None:
+        raise UserError(
+            "analysis.explorer.beside and analysis.explorer.beside_text exclude each other; leave one of them out"
+        )
+    if beside is not None and not isinstance(beside, str):
+        raise UserError(f"analysis.explorer.beside must be pretrained, a run directory or a .ckpt file, got {beside!r}")

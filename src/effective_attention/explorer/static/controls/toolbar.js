@@ -113,6 +113,7 @@ function listenToFields() {
 /** @type {() => void} */
 function listenToButtons() {
   byId("theme").addEventListener("click", nextTheme);
+  byId("more").addEventListener("click", toggleMore);
   for (const button of every("[data-step]")) {
     const [field, by] = button.dataset.step.split(",");
     button.addEventListener("click", () => (field === "layer" ? stepLayer : stepHead)(Number(by)));
@@ -120,6 +121,16 @@ function listenToButtons() {
   for (const button of every("[data-zoom]")) {
     button.addEventListener("click", () => stepZoom(Number(button.dataset.zoom)));
   }
+}
+
+/**
+ * On a narrow screen some controls wait behind a button; elsewhere there is no such button.
+ *
+ * @type {() => void}
+ */
+function toggleMore() {
+  const isOpen = byId("more").getAttribute("aria-expanded") === "true";
+  byId("more").setAttribute("aria-expanded", String(!isOpen));
 }
 
 /** @type {() => void} */
