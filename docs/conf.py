@@ -7,6 +7,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
+
 from effective_attention import __version__
 
 HERE = Path(__file__).resolve().parent
@@ -41,6 +43,8 @@ GATHERED = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"
 
 _OUTWARD = re.compile(r"\[([^\]]*)\]\((?:\.\./)+((?:src|conf|scripts|benchmarks|README|LICENSE)[^)]*)\)")
 
+_INSIDE = re.compile(r"(?<=\d) (?=[%/±]|\d{3}\b)|(?<=\d /) (?=\S?\d)")
+
 
 def _named(found: re.Match[str]) -> str:
     """Name a file of the repository that is no page of the site, in place of a link to it."""
@@ -68,7 +72,15 @@ def _gather(_app: Any) -> None:
         shutil.copy(notebook, place)
 
 
+def _keep_numbers_whole(_app: Any, tree: Any, _name: str) -> None:
+    """Let no line of a table end inside a number: between it and its percent sign, or around a slash of two numbers."""
+    for cell in tree.findall(nodes.entry):
+        for text in list(cell.findall(nodes.Text)):
+            text.parent.replace(text, nodes.Text(_INSIDE.sub("\N{NO-BREAK SPACE}", text)))
+
+
 def setup(app: Any) -> None:
     """Connect the steps above."""
     app.connect("builder-inited", _gather)
     app.connect("source-read", _lead_inside)
+    app.connect("doctree-resolved", _keep_numbers_whole)

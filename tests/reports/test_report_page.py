@@ -121,7 +121,7 @@ def test_the_contents_stand_at_the_side_or_fold_away(show: Show) -> None:
     link.scroll_into_view_if_needed()
     link.click()
     assert not link.is_visible()
-    page.wait_for_function("document.getElementById('here').textContent.includes('null space')")
+    page.locator("#here", has_text="null space").wait_for()
 
 
 def test_small_tables_and_the_heatmap_fit_and_what_does_not_fades(show: Show) -> None:
@@ -135,7 +135,7 @@ def test_small_tables_and_the_heatmap_fit_and_what_does_not_fades(show: Show) ->
     box = page.locator("#heatmap figure .box")
     assert box.evaluate(wide) > 1
     box.evaluate("(box) => { box.scrollLeft = box.scrollWidth; }")
-    page.wait_for_function("document.querySelector('#heatmap figure .box').className === 'box more-left'")
+    page.locator("#heatmap figure .box.more-left:not(.more-right)").wait_for()
     assert show(width=1280).locator("#heatmap figure .box").evaluate(wide) == 0
 
 
@@ -146,3 +146,36 @@ def test_figures_turn_dark_on_a_dark_page_and_print_as_they_are(show: Show) -> N
     assert all("invert" in one for one in page.evaluate(filters))
     page.emulate_media(media="print")
     assert set(page.evaluate(filters)) == {"none"}
+
+
+LINES_OF_NUMBERS = """
+() => [...document.querySelectorAll("table.small tbody tr")].flatMap((row) => {
+  const lines = {};
+  for (const cell of row.querySelectorAll("td")) {
+    const range = document.createRange();
+    range.selectNodeContents(cell);
+    (lines[Math.round(cell.getBoundingClientRect().top)] ??= []).push(range.getBoundingClientRect().bottom);
+  }
+  return Object.values(lines).map((ends) => Math.max(...ends) - Math.min(...ends));
+})"""
+
+
+def test_on_a_phone_the_numbers_of_a_card_stand_on_lines(show: Show) -> None:
+    apart = show(width=390).evaluate(LINES_OF_NUMBERS)
+    assert len(apart) > 50
+    assert max(apart) <= 1
+
+
+def test_no_number_is_parted_from_its_percent_sign_and_words_break_at_a_plus(show: Show) -> None:
+    page = show(width=390)
+    said = " ".join(page.locator(".found p").all_text_contents())
+    assert "\N{NO-BREAK SPACE}%" in said
+    assert not re.search(r"\d %", said)
+    assert page.locator("td[data-label^='vertical+\N{ZERO WIDTH SPACE}diagonal']").count() > 0
+
+
+def test_words_that_speak_against_are_underlined(show: Show) -> None:
+    lines = "(marks) => marks.map((mark) => getComputedStyle(mark).textDecorationLine)"
+    page = show()
+    assert set(page.locator(".passage [class^='w-']").evaluate_all(lines)) == {"underline"}
+    assert set(page.locator(".signed .passage .w5").evaluate_all(lines)) == {"none"}

@@ -25,7 +25,7 @@ class Grid:
 
     @property
     def full_names(self) -> list[str]:
-        """Name each column with the heading over it: a narrow screen shows every row for itself, without headings.
+        """Name each column with the heading over it; a narrow screen shows every row for itself, without headings.
 
         >>> Grid("", ["task", "ours", "paper"], [], [("", 1), ("block", 2)]).full_names
         ['task', 'block, ours', 'block, paper']

@@ -63,7 +63,7 @@ def test_the_most_confident_mistakes_come_first_with_their_texts() -> None:
         ("3", "yes", "no", "0.950"),
         ("0", "no", "yes", "0.900"),
     ]
-    assert grid.rows[0][2].endswith("… | the other half")
+    assert grid.rows[0][2].endswith("…\nthe other half")
     assert len(grid.rows[0][2]) < 300
     many = answers(*[("no", "yes", place / 100) for place in range(50, 90)])
     assert len(most_confident_mistakes(signed(many)).rows) == 10

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from pandas import DataFrame, isna
 
 from effective_attention.attributions.trust import BesideRandom, Trust
@@ -53,6 +54,7 @@ def draw_explain(table: DataFrame) -> Figure:
         axis.barh(range(len(rows)), rows["score"], color=colours, height=0.72)
         axis.set_yticks(range(len(rows)), [token_label(word, 20) for word in rows["word"]])
         axis.invert_yaxis()
+        axis.xaxis.set_major_locator(MaxNLocator(5))  # more would run into each other
         axis.axvline(0, color="#666666", linewidth=0.6)
         axis.set_ylabel("words of the text")
         axis.set_xlabel(f"score for {token_label(rows['target'].iloc[0], 40)}\n{_made_with(rows.iloc[0])}")
@@ -133,7 +135,7 @@ CHAPTER = Chapter(
     source="measures: DeYoung et al. 2020",
     question="Which words decided the prediction of this text?",
     text=(
-        "Blue words speak for the explained class, orange ones "
+        "Blue words speak for the explained class, orange and underlined ones "
         "against it; the deeper, the more. A method always points at some words, so two checks ask the model itself: "
         "the words ranked highest are taken away, or they alone are kept, and what the explained class loses stands "
         "beside what it loses with random words (mean over the top 1, 5, 10, 20 and 50 % of the tokens)."

@@ -87,7 +87,7 @@ def _wrong(table: DataFrame, *, numbers: bool) -> Grid:
     for panel in found:
         for answer in (furthest if numbers else mistakes)(panel.table).head(most).to_dict("records"):
             texts = [answer.get(name) for name in ("text", "text_pair")]
-            said = " | ".join(shortened(text, _MOST_LETTERS) for text in texts if isinstance(text, str) and text)
+            said = "\n".join(shortened(text, _MOST_LETTERS) for text in texts if isinstance(text, str) and text)
             sure = number(answer["distance"] if numbers else answer["probability"])
             ends = [number(answer[name], 2) if numbers else str(answer[name]) for name in ("gold", "predicted")]
             rows.append([one_line(panel.title), str(answer["example"]), said, *ends, sure])

@@ -75,7 +75,7 @@ def style() -> Iterator[None]:
 def styled(draw: Callable[[DataFrame], Figure]) -> Callable[[DataFrame], Figure]:
     """Wrap a figure function so that it runs under ``style`` and lays everything out once.
 
-    Saving the figure twice need not lay it out again.
+    Saving the figure, however often, need not lay it out again.
     """
 
     @wraps(draw)
@@ -85,7 +85,7 @@ def styled(draw: Callable[[DataFrame], Figure]) -> Callable[[DataFrame], Figure]
             square = any(axes.get_aspect() != "auto" for axes in figure.axes)
             for _ in range(2 if square else 1):  # square panels find their place only in the second round
                 figure.get_layout_engine().execute(figure)  # type: ignore[union-attr]
-            figure.set_layout_engine("none")
+            figure.set_layout_engine(None)  # not "none": for that, too, matplotlib draws before it draws
         return figure
 
     return wrapper

@@ -25,6 +25,7 @@ from effective_attention.reports.drawing.layers import PERCENT, legend_below
 from effective_attention.reports.drawing.style import COLOURS, DOUBLE, SINGLE, grid, styled, tidy_axes
 from effective_attention.reports.reductions import Panel, attentions, panels
 
+_FEWEST_ROWS = 6  # high is a panel at least, so that its name finds room
 _MARKS = {"previous": "<", "next": ">", "random": "|"}
 _SHAPES = {"standard": "o", "effective": "s"}
 _ALIGNMENT = Quantity("share between related words")
@@ -51,9 +52,9 @@ def dependency_alignment_relations(table: DataFrame) -> Figure:
     rules = [name for name in FIXED_RULES if hits(table)[name].gt(0).any()]  # a causal model has no next word
     across = min(2, len(shown))
     down = -(-len(shown) // across)
-    most = min(MOST_RELATIONS, hits(table)["relation"].nunique())
+    rows = max(_FEWEST_ROWS, min(MOST_RELATIONS, hits(table)["relation"].nunique()))
     width = DOUBLE if len(shown) > 1 else SINGLE
-    figure, axes = grid(down, across, width=width, height=(0.155 * most + 0.5) * down + 0.55, sharex=True)
+    figure, axes = grid(down, across, width=width, height=(0.155 * rows + 0.5) * down + 0.55, sharex=True)
     for spare in axes.flat[len(shown) :]:
         spare.set_axis_off()
     for place, (axis, panel) in enumerate(zip(axes.flat, shown, strict=False)):

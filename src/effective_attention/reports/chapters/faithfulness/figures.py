@@ -84,7 +84,7 @@ def _dots(axes: Axes, rows: DataFrame, order: list[str], *, log: bool = False) -
 def _log_axis(axes: Axes) -> None:
     """Make the horizontal axis logarithmic, with a few plain numbers on it."""
     axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(numticks=4))
+    axes.xaxis.set_major_locator(LogLocator(numticks=3))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.minorticks_off()
 
