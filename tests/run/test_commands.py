@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from effective_attention.run import cli, commands, doctor, report
 from effective_attention.run.commands import COMMANDS, main, with_analysis
@@ -141,6 +142,23 @@ def test_help_of_report_and_weights_names_the_command(
             call(name, "--help")
         assert stop.value.code == 0
         assert capsys.readouterr().out.startswith(f"usage: effective-attention {name}")
+
+
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+@pytest.mark.parametrize(("name", "analysis"), [("explore", "explorer"), ("explain", "explain")])
+def test_help_of_explore_and_explain_is_short_and_their_own(
+    name: str, analysis: str, flag: str, call: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    call(name, "task=rte", flag)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"effective-attention {name}: ")
+    assert lines[2].startswith(f"  effective-attention {name} checkpoint=<run> text=")
+    assert len(lines) < 30
+    assert max(map(len, lines)) <= 100
+    listed = [line.split("=")[0].strip() for line in lines if re.match(r"  \w+=", line)]
+    own = yaml.safe_load((ROOT / "conf" / "analysis" / f"{analysis}.yaml").read_text(encoding="utf-8"))[analysis]
+    assert listed == ["checkpoint", "text", "text_pair", *(option for option in own if option != "_target_")]
+    assert lines[-1] == "  effective-attention evaluate --help"
 
 
 def test_nobody_has_to_read_the_help_to_its_end() -> None:

@@ -116,7 +116,7 @@ def test_console_shows_the_table_the_place_and_the_note(trained: Any) -> None:
         assert word in trained.console
     last = trained.console.rstrip().splitlines()[-1]
     assert last == trained.metrics["run/note"]
-    assert last.startswith("embedded model and data")
+    assert last.startswith("random model, embedded data: a small demonstration")
     assert last.endswith("python train.py +experiment=paper task=mrpc (needs the hub)")
 
 
@@ -146,9 +146,18 @@ def test_no_note_where_nothing_is_embedded(
     assert "run/note" not in again
 
 
-def test_an_embedded_part_is_enough_for_the_note(compose: Compose, tmp_path: Path) -> None:
-    metrics = evaluate(compose("evaluate", "data=local", f"data.dir={_local_files(tmp_path)}"))
-    assert metrics["run/note"].startswith("embedded model:")
+@pytest.mark.parametrize(
+    ("model", "embedded", "note"),
+    [("tiny", False, "random model: for dry runs"), ("minilm", True, "embedded model: a small one")],
+)
+def test_the_note_on_own_data_is_about_the_model(
+    model: str, embedded: bool, note: str, compose: Compose, tmp_path: Path
+) -> None:
+    options = ["data=local", f"data.dir={_local_files(tmp_path)}", "attention=standard", "analysis=none"]
+    metrics = evaluate(compose("evaluate", f"model={model}", *options))
+    assert metrics["run/embedded"] is embedded
+    assert metrics["run/note"].startswith(note)
+    assert "demonstration" not in metrics["run/note"]
 
 
 def test_over_long_texts_are_cut_counted_and_reported(compose: Compose, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,8 +10,9 @@ import pytest
 
 from effective_attention.data.sources import SampleSource
 from effective_attention.errors import UserError
+from effective_attention.models.encoders import TinyEncoder
 from effective_attention.run import experiment
-from effective_attention.run.experiment import evaluate
+from effective_attention.run.experiment import evaluate, train
 from effective_attention.run.options.texts import quoted
 
 Compose = Callable[..., Any]
@@ -98,3 +99,37 @@ def test_a_text_without_a_word_is_refused_in_one_line(compose: Compose, tmp_path
     with pytest.raises(UserError, match=r"^text has no words that the model's tokenizer knows; "):
         evaluate(compose("evaluate", "analysis=[heatmap]", quoted("text=\u200b")))
     assert not (tmp_path / "run" / "metrics.json").exists()
+
+
+PAIR = quoted("text_pair=It slept.")
+
+
+@pytest.mark.parametrize("task", ["sst2", "cola", "agreement"])
+def test_a_pair_is_refused_where_the_task_has_single_texts(task: str, compose: Compose, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=rf"^text_pair: task={task} has single texts; leave text_pair out"):
+        evaluate(compose("evaluate", f"task={task}", "analysis=none", TEXT, PAIR))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_pair_is_refused_where_the_run_learnt_single_texts(compose: Compose, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    train(compose("train", "task=sst2", "trainer.max_epochs=1", "analysis=none", "attention=standard"))
+    for task in ("sst2", "text"):  # a task without labels takes the model of any task
+        options = [f"task={task}", f"checkpoint={run}", "analysis=explorer", f"run_dir={tmp_path / task}"]
+        with pytest.raises(UserError, match=r"^text_pair: the task of checkpoint=\S+ has single texts; "):
+            evaluate(compose("evaluate", *options, TEXT, PAIR))
+
+
+def test_whether_a_classifier_made_elsewhere_takes_pairs_nobody_knows(compose: Compose, tmp_path: Path) -> None:
+    """Unless the user says so, by its task or its text column."""
+    folder = tmp_path / "classifier"
+    model = TinyEncoder().classifier(2)
+    model.config.id2label = {0: "negative", 1: "positive"}
+    model.save_pretrained(folder)
+    TinyEncoder().tokenizer().save_pretrained(folder)
+    options = ["analysis=none", f"checkpoint={folder}", TEXT, PAIR]
+    for task in ("custom", "rte"):  # rte: not its labels
+        assert evaluate(compose("evaluate", f"task={task}", *options))["text/predicted"] in ("negative", "positive")
+    for known in (["task=sst2"], ["task=custom", "task.text_columns=[review]"]):
+        with pytest.raises(UserError, match=r"^text_pair: task\S+ has single texts; "):
+            evaluate(compose("evaluate", *known, *options))

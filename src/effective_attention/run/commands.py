@@ -112,11 +112,22 @@ def _evaluate(options: list[str]) -> None:
 
 
 def _explore(options: list[str]) -> None:
-    _evaluate(with_analysis("explorer", options))
+    _look("explore", "explorer", options, example='checkpoint=<run> text="A cat sat." text_pair="It purred."')
 
 
 def _explain(options: list[str]) -> None:
-    _evaluate(with_analysis("explain", options))
+    _look("explain", "explain", options, example='checkpoint=<run> text="A joy from beginning to end."')
+
+
+def _look(name: str, analysis: str, options: list[str], *, example: str) -> None:
+    """Evaluate with one analysis; ``--help`` is about that one."""
+    if not {"-h", "--help"} & {*options}:
+        _evaluate(with_analysis(analysis, options))
+        return
+    from effective_attention.program import config_folder
+    from effective_attention.run.options.help import short_help
+
+    print(short_help(config_folder(), name, analysis, example))
 
 
 def _report(arguments: list[str]) -> None:

@@ -98,7 +98,8 @@ def find_origin(cfg: DictConfig, checkpoint: str | None, task: Task | CustomTask
     if is_classifier_place(checkpoint):
         folder = Path(checkpoint).expanduser()
         if folder.is_dir():
-            return Origin(PretrainedEncoder(str(folder)), place, is_trained, is_classifier=True)
+            encoder = PretrainedEncoder(str(folder), option="checkpoint")
+            return Origin(encoder, place, is_trained, is_classifier=True)
         return Origin(_on_the_hub(checkpoint), place, is_trained, is_classifier=True)
     state = read_checkpoint(find_checkpoint(checkpoint, "checkpoint"), task)
     encoder = _with_consent(encoder_from_dict(state[CHECKPOINT_KEY]["encoder"]), cfg)
@@ -107,7 +108,7 @@ def find_origin(cfg: DictConfig, checkpoint: str | None, task: Task | CustomTask
 
 def _on_the_hub(name: str) -> PretrainedEncoder:
     """Return the model of that name on the hub; a mistyped path has come here too."""
-    encoder = PretrainedEncoder(name)
+    encoder = PretrainedEncoder(name, option="checkpoint")
     try:
         encoder.is_classifier()
     except UserError as error:

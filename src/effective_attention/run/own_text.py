@@ -21,6 +21,7 @@ from effective_attention.data.examples import Examples
 from effective_attention.data.label_names import places
 from effective_attention.data.tasks import Task
 from effective_attention.errors import UserError, listed
+from effective_attention.models.classifier import CHECKPOINT_KEY
 
 if TYPE_CHECKING:
     from effective_attention.run.origins import Origin
@@ -49,6 +50,34 @@ def own_texts(cfg: DictConfig) -> tuple[str, ...] | None:
     return texts or None
 
 
+def check_pair(asked: Task | CustomTask, origin: Origin, texts: Sequence[str]) -> None:
+    """Refuse a pair where the task, or what the model was finetuned on, is known to have single texts.
+
+    Of a classifier made elsewhere nobody knows, unless the user has named its task or its text column.
+
+    Raises:
+        UserError: Says whose texts are single.
+    """
+    if len(texts) < 2:
+        return
+    single = "text_pair: {} has single texts; leave text_pair out, or write both parts into text="
+    if origin.state is not None:
+        columns = origin.state[CHECKPOINT_KEY]["task"].get("text_columns")
+        if isinstance(columns, list) and len(columns) == 1:
+            raise UserError(single.format(f"the task of {origin.place}"))
+    elif isinstance(asked, CustomTask):
+        if len(asked.columns) == 1:
+            raise UserError(single.format(f"task.text_columns=[{asked.columns[0]}]"))
+    elif asked.has_labels and not asked.is_pair and _is_asked_of(asked, origin):
+        raise UserError(single.format(f"task={asked.name}"))
+
+
+def _is_asked_of(asked: Task, origin: Origin) -> bool:
+    """Tell whether a model answers a task's question, as far as its labels tell."""
+    labels = origin.labels() if origin.is_classifier else None
+    return labels is None or places(asked.labels, labels) is not None
+
+
 def task_of_text(asked: Task | CustomTask, origin: Origin, texts: Sequence[str]) -> Task:
     """Return the task that the text is read for; of a classifier made elsewhere, what that one was finetuned on.
 
@@ -65,7 +94,7 @@ def task_of_text(asked: Task | CustomTask, origin: Origin, texts: Sequence[str])
             f"task={asked.name}: {origin.place} does not say which labels it has; "
             "add checkpoint=<run, folder or hub id of a finetuned classifier>"
         )
-    if isinstance(asked, Task) and places(asked.labels, labels) is None:
+    if isinstance(asked, Task) and not _is_asked_of(asked, origin):
         log.info(
             "text= is read for the labels of %s (%s), not for those of task=%s",
             origin.place,

@@ -1,13 +1,42 @@
-"""Say which command makes results that count, where a run was a demonstration on the embedded sample."""
+"""Say what a run's results are worth: a demonstration on the embedded sample, or those of a small or random model."""
 
 from __future__ import annotations
 
 from effective_attention.data.tasks import Task
-from effective_attention.models.encoders import PretrainedEncoder
+from effective_attention.models.encoders import Encoder, PretrainedEncoder
 from effective_attention.models.packaged import PACKAGED
+from effective_attention.program import as_typed
 from effective_attention.run.origins import Head, Origin
 
 _NEEDS_HUB = "(needs the hub)"
+_OWN_DATA = {
+    "embedded": "embedded model: a small one, quick on a CPU; model.name=<hub id or folder> takes a larger one",
+    "random": "random model: for dry runs, as it knew nothing before; model=minilm takes a real one",
+}
+"""What there is to say of a model on data that are the user's own, or the whole of GLUE."""
+
+
+def is_embedded(encoder: Encoder) -> bool:
+    """Tell whether the weights came with the package."""
+    return isinstance(encoder, PretrainedEncoder) and encoder.embedded
+
+
+def note_on(task: Task, origin: Origin, head: Head, checkpoint: str | None, *, is_sample: bool) -> str | None:
+    """Say in a line what is not real about a run: its model, its data or both; None: nothing.
+
+    Args:
+        task: What was learnt or tested.
+        origin: Of the model.
+        head: Of the model.
+        checkpoint: As the user named it.
+        is_sample: Whether the data are the embedded sample.
+    """
+    model = ("embedded" if is_embedded(origin.encoder) else "random") if origin.encoder.embedded else None
+    if not is_sample:
+        return None if model is None else _OWN_DATA[model]
+    parts = {None: "embedded data", "embedded": "embedded model and data", "random": "random model, embedded data"}
+    command = as_typed(real_command(task, origin, head, checkpoint))
+    return f"{parts[model]}: a small demonstration, not the paper's setting; for the real thing: {command}"
 
 
 def real_command(task: Task, origin: Origin, head: Head, checkpoint: str | None) -> str:

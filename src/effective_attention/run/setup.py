@@ -33,8 +33,8 @@ from effective_attention.program import as_typed
 from effective_attention.run.options.check import check_options
 from effective_attention.run.options.targets import build, check_targets
 from effective_attention.run.origins import Head, Origin, find_origin
-from effective_attention.run.own_text import TEXT, OwnText, own_texts, task_of_text
-from effective_attention.run.real_thing import real_command
+from effective_attention.run.own_text import TEXT, OwnText, check_pair, own_texts, task_of_text
+from effective_attention.run.real_thing import is_embedded, note_on
 
 log = logging.getLogger(__name__)
 
@@ -94,6 +94,7 @@ def prepare(cfg: DictConfig, checkpoint: str | None) -> Run:
         chosen: Source = build(cfg.data.source, "data.source", has=("name", "load"))
         task, source, found = _completed(asked, chosen, origin, split=cfg.split)
     else:
+        check_pair(asked, origin, texts)
         task, source, found = task_of_text(asked, origin, texts), OwnText(texts), {}
     # the first to draw from the seed: pretrained_start relies on it
     classifier, head = origin.classifier(task, cfg, _optimizer(cfg), source.name)
@@ -220,15 +221,10 @@ def _facts(
     if task.has_labels:
         facts |= {"run/main_metric": task.main_metric, "run/head": head}
     is_sample = source.name == "sample"
-    embedded = [name for name, is_so in (("model", origin.encoder.embedded), ("data", is_sample)) if is_so]
-    facts["run/embedded"] = bool(embedded)
-    if embedded:
-        command = (
-            f", not the paper's setting; for the real thing: {as_typed(real_command(task, origin, head, checkpoint))}"
-            if is_sample
-            else ""
-        )
-        facts["run/note"] = f"embedded {' and '.join(embedded)}: a small demonstration{command}"
+    facts["run/embedded"] = is_sample or is_embedded(origin.encoder)
+    note = note_on(task, origin, head, checkpoint, is_sample=is_sample)
+    if note is not None:
+        facts["run/note"] = note
     return facts
 
 

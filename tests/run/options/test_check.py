@@ -63,9 +63,13 @@ def test_the_examples_of_the_issue(overrides: str, line: str) -> None:
     [
         ("batch_size=16", "batch_size does not exist; did you mean data.batch_size?"),
         ("lr=1", "lr does not exist; did you mean optimizer.lr?"),
-        ("data.dir=/x", "data.dir is an option of data=local; add that"),
-        ("data.name=a/b", "data.name is an option of data=hub; add that"),
-        ("task.regression=true", "task.regression is an option of task=custom; add that"),
+        ("data.dir=/x", "data.dir is an option of data=local; add that, or leave it out"),
+        ("data.name=a/b", "data.name is an option of data=hub; add that, or leave it out"),
+        (
+            "model.fetch=yes",
+            "model.fetch is an option of model=mpnet_base or model=smollm2; add that, or leave it out",
+        ),
+        ("task.regression=true", "task.regression is an option of task=custom; add that, or leave it out"),
         ("trainer.precision=16", "trainer.precision is not in the config; an option of pytorch_lightning.Trainer is "),
         (
             "analysis.token_types.layr=3",

@@ -79,7 +79,7 @@ def _unknown(option: str, parent: DictConfig) -> str:
     meant = f"{place}.{close}".removeprefix(".") if close else _elsewhere(name, parent)
     only_with = _only_with(option)
     if only_with:
-        return f"{option} is an option of {only_with}; add that"
+        return f"{option} is an option of {only_with}; add that, or leave it out"
     if place == "analysis" and not meant:
         return f"{option} is not among the chosen analyses; choose it with analysis=[…,{name}]"
     if "_target_" in parent and not meant:

@@ -1,12 +1,14 @@
-"""Print what ``--help`` prints, as Hydra does, in a third of the time, and with a word on every analysis.
+"""Print what ``--help`` prints: a command's options, or, of a command for one analysis, only what is its own.
 
-Hydra asks its config store anew for every group, and for its own groups too, which our page does not show; that takes
-longer than all else together. A test compares the two outputs: they differ in how choices are listed, and in no choice.
+The long page is Hydra's, in a third of the time, and with a word on every analysis. Hydra asks its config store anew
+for every group, and for its own groups too, which our page does not show; that takes longer than all else together. A
+test compares the two outputs: they differ in how choices are listed, and in no choice.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import string
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -22,6 +24,8 @@ _OTHER_PLACES = ("config_path", "config_name", "config_dir")
 _WIDTH = 100  # columns of a terminal
 _EXPLAINED = "analysis"  # the group whose choices have a line each
 _ANALYSES = "Analyses: analysis=<name>, or several, as in analysis=[token_types,null_space]:"
+_OPTION = re.compile(r"^ *(?P<name>[a-z]\w*): (?P<default>[^#]+?) # (?P<meaning>.*)$", flags=re.MULTILINE)
+_WHAT = ("checkpoint=null", "text=null", "text_pair=null")  # options of evaluate that say what to look at
 
 
 def is_plain_help(arguments: argparse.Namespace) -> bool:
@@ -39,6 +43,44 @@ def print_help(folder: Path, name: str, overrides: Sequence[str]) -> None:
     with open_dict(cfg):
         del cfg["hydra"]
     print(template.substitute(APP_CONFIG_GROUPS=_choices(folder), CONFIG=OmegaConf.to_yaml(cfg)))
+
+
+def short_help(folder: Path, command: str, analysis: str, example: str) -> str:
+    """Write the help page of a command that is ``evaluate`` with one analysis: what it does, and its own options.
+
+    Args:
+        folder: Of the configs.
+        command: Its name.
+        analysis: The one that it runs.
+        example: Options of a command line to show.
+    """
+    own = folder / _EXPLAINED / f"{analysis}.yaml"
+    of_evaluate = _meanings(folder / "evaluate.yaml")
+    return "\n".join(
+        [
+            f"{as_typed(f'{command}.py')}: {first_comment(own)}",
+            "",
+            f"  {as_typed(f'{command}.py {example}')}",
+            "",
+            "What to look at:",
+            "",
+            *_table({option: of_evaluate[option] for option in _WHAT}),
+            "",
+            f"How, each as analysis.{analysis}.<option>=<value>, with its default:",
+            "",
+            *_table(_meanings(own)),
+            "",
+            f"This is evaluate with analysis={analysis}, and takes all its other options (task, model, data, ...):",
+            "",
+            f"  {as_typed('evaluate.py --help')}",
+        ]
+    )
+
+
+def _meanings(path: Path) -> dict[str, str]:
+    """Read what a config file says of its options, by ``option=default``."""
+    found = _OPTION.finditer(path.read_text(encoding="utf-8"))
+    return {f"{one['name']}={one['default']}": one["meaning"] for one in found}
 
 
 def _choices(folder: Path) -> str:

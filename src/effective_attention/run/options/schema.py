@@ -55,7 +55,9 @@ class Task(Built):
 class Model(Built):
     name: Text = ""
     revision: Text | None = None
-    fetch: Literal["ask", "yes", "no"] = "ask"
+    fetch: Literal["ask", "yes", "no"] = Field(
+        default="ask", json_schema_extra={"only_with": "model=mpnet_base or model=smollm2"}
+    )
 
 
 class Data(Options):
