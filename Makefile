@@ -1,5 +1,7 @@
 # make demo    set up, finetune MiniLM on the embedded MRPC sample, test with standard and effective attention
 # make test    set up and run the whole test suite
+# make install set up all that the others need
+# make loops   set up and compile the package's loops, so that nothing waits for them later
 # make docs    build the documentation site into build/site; any warning is an error
 # make notebooks  run the notebooks of examples/ and keep their output
 # make bench   run every benchmark and write benchmarks/RESULTS.md; takes hours, on a quiet machine
@@ -11,13 +13,19 @@ VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
 
-.PHONY: demo test docs notebooks audit bench faults fuzz lint lint-js clean
+.PHONY: demo install loops test docs notebooks audit bench faults fuzz lint lint-js clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python train.py task=mrpc
 
-test: $(VENV)/.dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+install: $(VENV)/.dev $(VENV)/.docs
+
+loops: $(VENV)/.dev
+	$(BIN)/python -m effective_attention.kernels
+
+# The tests of a file go to one process, or both would make its fixtures; files go in order, short ones last.
+test: $(VENV)/.dev loops
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --fresh-env --quiet --builder html docs build/site

@@ -48,6 +48,11 @@ SMALL = (
 )
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the wheel's one long test go first: of two processes, one would be left alone with it at the end."""
+    items.sort(key=lambda item: item.path.name != "test_wheel.py")
+
+
 @pytest.fixture(autouse=True)
 def _clean_globals() -> Iterator[None]:
     """Clean up what a run may leave in this process: Hydra's singleton, deterministic algorithms, an ignored Ctrl-C."""
