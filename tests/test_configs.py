@@ -149,13 +149,14 @@ def test_missing_graphics_card_is_one_line(compose: Callable[..., Any], tmp_path
         ("both", ["standard", "effective"]),
         ("standard", ["standard"]),
         ("effective", ["effective"]),
+        ("affine", ["standard", "affine"]),
         ("padded", ["standard", "padded"]),
-        ("all", ["standard", "effective", "padded"]),
+        ("all", ["standard", "effective", "affine", "padded"]),
     ],
 )
 def test_attentions(name: str, kinds: list[str]) -> None:
     assert load("train", f"attention={name}").attention == {"kinds": kinds, "repeats": 1}
-    assert sum(group == "attention" for group, _ in CHOICES) == 5
+    assert sum(group == "attention" for group, _ in CHOICES) == 6
 
 
 @pytest.mark.parametrize("name", [name for group, name in CHOICES if group == "analysis"])

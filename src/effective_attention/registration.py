@@ -15,7 +15,7 @@ from typing import Any
 
 import wrapt
 
-NAMES = ("standard_attention", "effective_attention", "padded_attention")
+NAMES = ("standard_attention", "effective_attention", "affine_attention", "padded_attention")
 _HOME = "transformers.modeling_utils"  # of the interface with which attention functions are registered
 
 

@@ -170,8 +170,8 @@ def test_the_device_is_waited_for_once_a_pass(model, monkeypatch):
 
 def test_one_record_for_each_attention():
     assert ATTENTIONS == ("standard", "effective")
-    assert PARTS == ("standard", "effective", "null")
-    assert TESTED == ("standard", "effective", "padded")
+    assert PARTS == ("standard", "effective", "null", "affine")
+    assert TESTED == ("standard", "effective", "affine", "padded")
     assert len({variant.colour for variant in VARIANTS.values()}) == len(VARIANTS)
-    with pytest.raises(ValueError, match="attention must be one of standard, effective, padded, got 'null'"):
+    with pytest.raises(ValueError, match="attention must be one of standard, effective, affine, padded, got 'null'"):
         variant_to_run("null")

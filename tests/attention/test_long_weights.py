@@ -51,13 +51,13 @@ def test_rows_are_those_of_the_whole(model: hf.PreTrainedModel, monkeypatch: pyt
         assert [rows.stop - rows.start for rows in long.blocks()] == [7, 7, 7, 7, 2]
         assert kept.blocks() == [slice(0, 30)]
         assert torch.equal(long.rank, kept.rank)
-        for part in ("standard", "effective", "null"):
+        for part in ("standard", "effective", "null", "affine"):
             found = torch.cat([long.rows(part, rows) for rows in long.blocks()], dim=2)
             torch.testing.assert_close(
                 found.transpose(1, 2)[real], kept.part(part).transpose(1, 2)[real], atol=1e-5, rtol=0
             )
         torch.testing.assert_close(long.attention, long.rows("standard", slice(None)))
-        with pytest.raises(ValueError, match="attention must be one of standard, effective, null, got 'loud'"):
+        with pytest.raises(ValueError, match="attention must be one of standard, effective, null, affine, got 'loud'"):
             long.rows("loud", slice(None))
 
 

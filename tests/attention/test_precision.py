@@ -89,7 +89,7 @@ INPUTS = {"input_ids": torch.arange(1, 25).view(2, 12), "attention_mask": torch.
 
 
 @pytest.mark.parametrize("dtype", HALF)
-@pytest.mark.parametrize("kind", ["standard", "effective", "padded"])
+@pytest.mark.parametrize("kind", ["standard", "effective", "affine", "padded"])
 @pytest.mark.parametrize("with_gradients", [False, True])
 def test_a_model_runs_with_every_attention(
     kind: str, dtype: torch.dtype, with_gradients: bool, model: hf.PreTrainedModel
@@ -105,7 +105,7 @@ def test_a_model_runs_with_every_attention(
         assert all(bool(p.grad.isfinite().all()) for p in model.parameters() if p.grad is not None)
 
 
-@pytest.mark.parametrize("kind", ["standard", "effective", "padded"])
+@pytest.mark.parametrize("kind", ["standard", "effective", "affine", "padded"])
 def test_a_model_of_half_precision_runs_with_every_attention(kind: str, model: hf.PreTrainedModel) -> None:
     model.bfloat16()
     with torch.no_grad(), use_attention(model, kind):

@@ -340,7 +340,7 @@ def test_model_that_never_calls_the_function(lazy_model: hf.PreTrainedModel) -> 
     ("model", "kind", "error", "match"),
     [
         ([1, 2], "effective", TypeError, r"needs a model \(torch.nn.Module\), got list"),
-        ("bert", "fancy", ValueError, "one of standard, effective, padded, got 'fancy'"),
+        ("bert", "fancy", ValueError, "one of standard, effective, affine, padded, got 'fancy'"),
     ],
     ids=["no model", "no kind"],
 )

@@ -31,7 +31,9 @@ MASKS = (
 )  # fmt: skip
 OPTIONS: tuple[dict[str, Any], ...] = (
     *({},) * 8, {"reading": "padded"}, {"reading": "nothing"}, {"rtol": 1e-3}, {"rtol": 0.0}, {"rtol": 1.0},
-    {"rtol": -1.0}, {"rtol": float("nan")},
+    {"rtol": -1.0}, {"rtol": float("nan")}, {"space": "affine"}, {"space": "affine"}, {"space": "nowhere"},
+    {"epsilon": 0.1}, {"epsilon": 1e-9}, {"epsilon": 0.3, "space": "affine"}, {"epsilon": 1.0},
+    {"epsilon": float("nan")}, {"epsilon": "much"},
 )  # fmt: skip
 
 
@@ -72,7 +74,7 @@ def check(case: Case) -> str | None:
         return f"shape or type: {tuple(parts.effective.shape)} {parts.effective.dtype}"
     if not all(bool(part.isfinite().all()) for part in (parts.attention, parts.effective, parts.null)):
         return "not finite"
-    if case["options"].get("reading") == "padded" or "rtol" in case["options"]:
+    if case["options"].get("reading") == "padded" or {"rtol", "epsilon"} & case["options"].keys():
         return None  # the output is allowed to change
     return _same_output(parts.attention, parts.effective, parts.value)
 

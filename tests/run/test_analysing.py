@@ -185,7 +185,19 @@ def test_the_published_reading_is_named_in_the_tables(trained: Any, compose: Com
     )
     assert set(pd.read_parquet(tmp_path / "run" / "tables" / "delimiters.parquet")["reading"]) == {"padded"}
     timing = pd.read_parquet(tmp_path / "run" / "tables" / "timing.parquet").set_index("attention")
-    assert timing["reading"].to_dict() == {"standard": "exact", "effective": "exact", "padded": "padded"}
+    assert timing["reading"].to_dict() == {
+        "standard": "exact",
+        "effective": "exact",
+        "affine": "affine",
+        "padded": "padded",
+    }
+
+
+def test_another_space_is_named_in_tables_and_report(trained: Any, compose: Compose, tmp_path: Path) -> None:
+    evaluate(compose("evaluate", f"checkpoint={trained.folder}", "analysis=delimiters", "space=affine", "epsilon=0.01"))
+    assert set(pd.read_parquet(tmp_path / "run" / "tables" / "delimiters.parquet")["reading"]) == {"affine within 0.01"}
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "effective attention read in affine space, where its rows sum to 1, as the smallest one that" in page
 
 
 def test_limit_and_split(trained: Any, compose: Compose, tmp_path: Path) -> None:

@@ -134,7 +134,8 @@ def _with_option(check: Callable[..., object], *given: Any) -> None:
 
 def _alone(cut: Trace) -> Trace:
     """Trace the text without the others of its batch; as published it was padded, and must be read as it is."""
-    return cut if cut.layers[0].reading == "padded" else trace(cut.model, one_text(cut, 0))
+    reading = cut.layers[0].reading
+    return cut if reading.pads else trace(cut.model, one_text(cut, 0), reading=reading)
 
 
 def _gold(cut: Trace, labels: Any) -> str | None:

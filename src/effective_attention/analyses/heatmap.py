@@ -14,9 +14,9 @@ from effective_attention.analyses.common.options import is_whole_number, layer_n
 from effective_attention.analyses.common.schema import HEAD, LAYER, Column, Schema, attention_column
 from effective_attention.analyses.common.tables import name_tokens, tidy
 from effective_attention.attention.trace import Trace
-from effective_attention.attention.variants import PARTS
 from effective_attention.errors import UserError
 
+PARTS = ("standard", "effective", "null")
 SCHEMA = Schema(
     (
         Column("examples", "always 1: one example of the split, or the user's text", "whole", low=1, high=1),

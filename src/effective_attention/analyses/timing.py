@@ -14,11 +14,12 @@ import pandas as pd
 
 from effective_attention.analyses.common.base import Analysis
 from effective_attention.analyses.common.schema import Column, Schema, attention_column
+from effective_attention.attention.variants import TESTED
 
 SCHEMA = Schema(
     (
-        Column("reading", "exact, or padded to a fixed length as published", "name", ("exact", "padded")),
-        attention_column("standard", "effective", "padded"),
+        Column("reading", "exact, affine, or padded as published", "name", ("exact", "affine", "padded")),
+        attention_column(*TESTED),
         Column("seconds", "of the model over the split, without making batches", low=0),
         Column("examples_per_second", "examples of the split divided by seconds", low=0),
         Column("ratio", "a batch's seconds divided by its seconds with standard attention; median of batches", low=0),
@@ -50,7 +51,7 @@ def _of(kind: str, facts: Mapping[str, Any]) -> list[str]:
 def _row(kind: str, found: Mapping[str, Any]) -> dict[str, Any]:
     unknown = 1.0 if kind == "standard" and "seconds" in found else math.nan
     return {
-        "reading": "padded" if kind == "padded" else "exact",
+        "reading": kind if kind in ("affine", "padded") else "exact",
         "attention": kind,
         "seconds": found.get("seconds", math.nan),
         "examples_per_second": found.get("examples_per_second", math.nan),

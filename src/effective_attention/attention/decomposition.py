@@ -20,6 +20,10 @@ the padding rows of ``V`` inside and the padding columns are zeroed afterwards, 
 default is ``8 eps`` of the input type, and of float32 for half precision: rounding leaves a truly deficient float32
 ``V`` with ratios near 1e-7, while real models reach 5e-6 without being deficient, so the line is drawn between.
 
+**Spaces.** ``value`` is the papers' projection on the column space of V; ``affine`` projects on that of ``[V, 1]``, and
+so keeps what each row sums to as well. ``epsilon`` allows the output to change by that share of it, and gives the
+smallest rows that do. See ``readings``.
+
 **Query-dependent masks** (causal attention): each query's row is split over the keys that this query sees, so effective
 attention never reaches into the future. ``rank`` is then that of all keys seen by any query.
 """
@@ -28,7 +32,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, get_args
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -37,8 +40,8 @@ from torch import Tensor
 from effective_attention.attention.inputs import as_visible, check_shapes, only_seen
 from effective_attention.attention.precision import without_autocast
 from effective_attention.attention.projection import by_key_mask, by_query_mask
-
-Reading = Literal["exact", "padded"]
+from effective_attention.attention.readings import EXACT, Protocol, Reading, Space, with_ones
+from effective_attention.attention.smallest_rows import smallest_rows
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,8 @@ class Decomposition:
         attention: What was split, (batch, head, query, key); hidden keys are exactly 0.
         value: The values it was split by, (batch, head, key, d_head), repeated under grouped queries.
         effective: The part that reaches the output. May be negative, need not sum to 1.
-        rank: Rank of each head's visible values, (batch, head); the null space has ``visible keys - rank`` dimensions.
+        rank: Rank of each head's visible values, (batch, head), of ``[V, 1]`` in affine space; the null space has
+            ``visible keys - rank`` dimensions.
     """
 
     attention: Float[Tensor, "batch head query key"]
@@ -92,7 +96,9 @@ def decompose(
     value: Float[Tensor, "batch shared key d_head"],
     mask: Tensor | None = None,
     *,
-    reading: Reading = "exact",
+    reading: Protocol = "exact",
+    space: Space = "value",
+    epsilon: float = 0.0,
     rtol: float | None = None,
 ) -> Decomposition:
     """Split attention into its effective and its null part.
@@ -104,6 +110,8 @@ def decompose(
             or query, key) in general, for example causal. None: every key is seen.
         reading: ``exact`` or ``padded``, see the module's docstring. ``padded`` wants keys already padded to the
             maximum length.
+        space: ``value``, or ``affine``: rows then keep their sum too.
+        epsilon: How much of each row's output may change, as a share of it, for smaller weights; 0: nothing.
         rtol: Singular values up to ``rtol`` times the largest count as zero; between 0 and 1.
 
     Returns:
@@ -121,15 +129,16 @@ def decompose(
         (1, True)
     """
     check_shapes(attention, value)
-    _check_options(reading, rtol)
+    chosen = Reading(reading, space, epsilon)
+    _check_rtol(rtol)
     visible = None if mask is None else as_visible(mask.to(attention.device), attention.shape)
-    seen = visible if reading == "exact" else None  # the padded reading looks under the mask too
+    seen = None if chosen.pads else visible  # the padded reading looks under the mask too
     attention = only_seen(attention, seen, "attention")
     reached = None if seen is None else _seen_by_group(seen, value.shape[1])[..., None]
     value = only_seen(value, reached, "value")
     if seen is not None:
         attention = attention * seen  # several times faster than masked_fill
-    return split(attention, value, visible, reading=reading, rtol=rtol)
+    return split(attention, value, visible, reading=chosen, rtol=rtol)
 
 
 def split(
@@ -137,7 +146,7 @@ def split(
     value: Float[Tensor, "batch shared key d_head"],
     visible: Bool[Tensor, "batch heads queries key"] | None,
     *,
-    reading: Reading = "exact",
+    reading: Reading = EXACT,
     rtol: float | None = None,
 ) -> Decomposition:
     """Split as ``decompose`` does, without its checks.
@@ -153,7 +162,7 @@ def effective_part(
     value: Float[Tensor, "batch shared key d_head"],
     visible: Bool[Tensor, "batch heads queries key"] | None,
     *,
-    reading: Reading = "exact",
+    reading: Reading = EXACT,
     rtol: float | None = None,
     overwrite: bool = False,
 ) -> tuple[Float[Tensor, "batch head query key"], Int[Tensor, "batch head"]]:
@@ -174,7 +183,11 @@ def _effective_part(
         return attention, torch.zeros(batch, head, dtype=torch.long, device=value.device)
     if visible is not None and visible.shape[1] > 1:  # heads that share values see different keys
         value = for_each_head(value, attention.shape[1])
-    if reading == "padded" or visible is None:
+    if reading.epsilon > 0:
+        return smallest_rows(attention, value, visible, reading.epsilon, tolerance, keep_sum=reading.space == "affine")
+    if reading.space == "affine":
+        value = with_ones(value, None if visible is None else visible.any(dim=-2))
+    if reading.pads or visible is None:
         every = torch.ones(batch, 1, key, dtype=torch.bool, device=value.device)
         effective, rank = by_key_mask(attention, value, every, tolerance, overwrite=overwrite)
         return effective if visible is None else effective * visible, rank
@@ -183,9 +196,12 @@ def _effective_part(
     return by_query_mask(attention, value, visible, tolerance)
 
 
-def rank_of(value: Tensor, seen: Bool[Tensor, "batch heads key"], heads: int) -> Int[Tensor, "batch head"]:
+def rank_of(
+    value: Tensor, seen: Bool[Tensor, "batch heads key"], heads: int, space: Space = "value"
+) -> Int[Tensor, "batch head"]:
     """Return the rank of the values of some keys, (batch, shared, key, d_head), for each query head."""
     value = for_each_head(value, heads) if seen.shape[1] > 1 else value
+    value = with_ones(value, seen) if space == "affine" else value
     none = torch.zeros(*value.shape[:2], 1, value.shape[2], dtype=value.dtype, device=value.device)
     with without_autocast(value.device):
         _, rank = by_key_mask(none, value, seen, default_rtol(value.dtype))
@@ -207,9 +223,7 @@ def _seen_by_group(seen: Tensor, shared: int) -> Tensor:
     return keys if keys.shape[1] == 1 else torch.unflatten(keys, 1, (shared, -1)).any(dim=2)
 
 
-def _check_options(reading: str, rtol: float | None) -> None:
-    if reading not in get_args(Reading):
-        raise ValueError(f"reading must be one of {get_args(Reading)}, got {reading!r}")
+def _check_rtol(rtol: float | None) -> None:
     if rtol is not None and not 0 < rtol < 1:
         raise ValueError(f"rtol must be between 0 and 1, both excluded, got {rtol!r}")
 

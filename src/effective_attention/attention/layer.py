@@ -10,8 +10,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from effective_attention.attention.call import AttentionCall, ScoredCall
-from effective_attention.attention.decomposition import Decomposition, Reading, decompose, for_each_head, rank_of
+from effective_attention.attention.decomposition import Decomposition, decompose, for_each_head, rank_of
 from effective_attention.attention.long_weights import LongWeights, long_weights
+from effective_attention.attention.readings import EXACT, Reading, Space
 from effective_attention.attention.record import AttentionSwap, Mask
 from effective_attention.attention.variants import PARTS, VARIANTS
 
@@ -28,7 +29,7 @@ class Layer:
             Of a long text, what makes its rows when they are asked for.
         value: One set of values per head (repeated under grouped-query attention).
         visible: What each query may see, (batch, 1 or head, 1 or query, key); None: everything.
-        reading: What ``part`` means by effective attention; ``padded`` wants inputs padded to the maximum length.
+        reading: What ``part`` means by effective attention; one that pads wants inputs of the maximum length.
         query: As the model compares them with keys, rotated where it rotates; None: not recorded.
         key: One set per head, as of values.
         scaling: The factor of query times key before the softmax; None: not known.
@@ -39,7 +40,7 @@ class Layer:
     weights: Float[Tensor, "batch head query key"] | LongWeights
     value: Float[Tensor, "batch head key d_head"]
     visible: Bool[Tensor, "batch heads queries key"] | None = None
-    reading: Reading = "exact"
+    reading: Reading = EXACT
     query: Float[Tensor, "batch head query d_key"] | None = None
     key: Float[Tensor, "batch head key d_key"] | None = None
     scaling: float | None = None
@@ -73,8 +74,10 @@ class Layer:
         standard = self.weights.standard(queries)
         if name == "standard":
             return standard
-        rows = Decomposition(standard, self.value, self.weights.effective(queries), self.weights.rank)
-        return VARIANTS[name].part(rows)  # type: ignore[misc]
+        record = VARIANTS[name]
+        long = self.weights.affine if (record.space or self.reading.space) == "affine" else self.weights
+        rows = Decomposition(standard, self.value, long.effective(queries), long.rank)
+        return record.part(rows)  # type: ignore[misc]
 
     @property
     def rank(self) -> Int[Tensor, "batch head"]:
@@ -83,21 +86,30 @@ class Layer:
 
     @cached_property
     def exact(self) -> Decomposition:
-        """Split the attention into effective and null part, with padding removed before."""
+        """Split the attention into effective and null part, with padding removed before, as the papers define it."""
+        return self._split("value")
+
+    @cached_property
+    def affine(self) -> Decomposition:
+        """Split it in affine space, where effective rows sum to 1; padding is removed before here too."""
+        return self._split("affine")
+
+    def _split(self, space: Space, epsilon: float = 0.0) -> Decomposition:
         value = self.value[:, :: self.groups]
-        parts = decompose(self.attention, value, self.visible)
-        return parts if self.seen is None else replace(parts, rank=rank_of(value, self.seen, self.shape[1]))
+        parts = decompose(self.attention, value, self.visible, space=space, epsilon=epsilon)
+        return parts if self.seen is None else replace(parts, rank=rank_of(value, self.seen, self.shape[1], space))
 
     @cached_property
     def _parts(self) -> Decomposition:
-        return (
-            self.exact
-            if self.reading == "exact"
-            else decompose(self.attention, self.value, self.visible, reading=self.reading)
-        )
+        """Split it as it is to be read."""
+        if self.reading.pads:
+            return decompose(self.attention, self.value, self.visible, reading="padded")
+        if self.reading.epsilon > 0:
+            return self._split(self.reading.space, self.reading.epsilon)
+        return self.affine if self.reading.space == "affine" else self.exact
 
     def part(self, name: str) -> Float[Tensor, "batch head query key"]:
-        """Return standard, effective or null attention.
+        """Return standard, effective, null or affine attention.
 
         Raises:
             ValueError: There is no such part.
@@ -106,7 +118,8 @@ class Layer:
             return self.attention  # without a split, and rows of hidden keys as the model has them
         if name not in PARTS:
             raise ValueError(f"attention must be one of {', '.join(PARTS)}, got {name!r}")
-        return VARIANTS[name].part(self._parts)  # type: ignore[misc]
+        record = VARIANTS[name]
+        return record.part(self.affine if record.space == "affine" else self._parts)  # type: ignore[misc]
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,6 +161,11 @@ class CutLayer(Layer):
         return self.whole.exact.example(*self.place)  # type: ignore[union-attr, misc]
 
     @cached_property
+    def affine(self) -> Decomposition:
+        """Cut it out of the whole layer's split in affine space."""
+        return self.whole.affine.example(*self.place)  # type: ignore[union-attr, misc]
+
+    @cached_property
     def _parts(self) -> Decomposition:
         return self.whole._parts.example(*self.place)  # type: ignore[union-attr, misc]
 
@@ -161,7 +179,8 @@ def run_layer(call: AttentionCall, record: AttentionSwap, reading: Reading) -> t
         reading: See ``Layer``.
     """
     mask = record.mask(call)
-    long = long_weights(call, mask) if reading == "exact" else None
+    by_blocks = not reading.pads and reading.epsilon == 0
+    long = long_weights(call, mask) if by_blocks else None
     if long is not None:
         return long.output.transpose(1, 2).contiguous(), _layer(call, long, mask, reading)
     output, weights = call.eager()

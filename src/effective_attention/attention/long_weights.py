@@ -17,7 +17,8 @@ from effective_attention.attention.call import AttentionCall
 from effective_attention.attention.decomposition import rank_of, split
 from effective_attention.attention.factors import Factors
 from effective_attention.attention.kernel_route import factors_of
-from effective_attention.attention.plain import Plain, plain_call
+from effective_attention.attention.plain import AffinePlain, Plain, plain_call
+from effective_attention.attention.readings import Reading, Space
 from effective_attention.attention.record import Mask
 
 LARGEST = 2**26
@@ -62,7 +63,26 @@ class LongWeights:
             return self.factors.rows(queries)
         visible = self.mask.visible
         own = visible if visible is None or visible.shape[2] == 1 else visible[:, :, queries]
-        return split(self.standard(queries), self.call.value, own).effective
+        reading = Reading(space=self.space)
+        return split(self.standard(queries), self.value, own, reading=reading).effective
+
+    @property
+    def value(self) -> Tensor:
+        """Return the model's own values, (batch, shared, key, d_head)."""
+        return self.call.value[..., :-1] if isinstance(self.call, AffinePlain) else self.call.value
+
+    @property
+    def space(self) -> Space:
+        """Return the space in which effective attention is read."""
+        return "affine" if isinstance(self.call, AffinePlain) else "value"
+
+    @cached_property
+    def affine(self) -> LongWeights:
+        """Return the same weights, with effective attention in affine space."""
+        if isinstance(self.call, AffinePlain):
+            return self
+        call = AffinePlain.of(self.call)
+        return LongWeights(call, call.with_sums(self.output), self.mask)
 
     @cached_property
     def factors(self) -> Factors | None:
@@ -78,7 +98,7 @@ class LongWeights:
         if self.factors is not None and self.mask.seen_by_some is None:
             return self.factors.rank
         seen = self.call.seen if self.mask.seen is None else self.mask.seen
-        return rank_of(self.call.value, seen, self.shape[1])
+        return rank_of(self.value, seen, self.shape[1], self.space)
 
 
 def long_weights(call: AttentionCall, mask: Mask) -> LongWeights | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
@@ -12,6 +12,7 @@ from effective_attention.attention.call import AttentionCall, ScoredCall
 from effective_attention.attention.decomposition import for_each_head
 from effective_attention.attention.intervals import Intervals
 from effective_attention.attention.precision import without_autocast
+from effective_attention.attention.readings import with_ones
 from effective_attention.attention.record import Mask
 
 _MORE_THAN_SOFTMAX = ("softcap", "s_aux", "sinks")
@@ -45,16 +46,7 @@ class Plain:
 
     def output(self) -> Tensor:
         """Return ``A V``, (batch, head, query, d_head), by the fast kernel."""
-        with without_autocast(self.query.device):
-            return scaled_dot_product_attention(
-                self.query,
-                self.key,
-                self.value,
-                attn_mask=None if self.causal else self.mask,
-                is_causal=self.causal,
-                scale=self.scaling,
-                enable_gqa=self.query.shape[1] != self.key.shape[1],
-            )
+        return attend(self, self.value)
 
     def weights(self, keys: slice = slice(None)) -> Tensor:
         """Return the attention weights, over keys that hold all that is seen."""
@@ -65,6 +57,45 @@ class Plain:
             if self.mask is not None:
                 scores = scores + self.mask[..., keys]
             return scores.softmax(dim=-1)
+
+
+@dataclass(frozen=True, eq=False)
+class AffinePlain(Plain):
+    """The same call with ``[V, 1]`` for values: what is handed on ends with the sum of each row, which is 1.
+
+    Effective attention of these values is that of affine space (``readings``), whichever way it is computed.
+    """
+
+    @classmethod
+    def of(cls, call: Plain) -> AffinePlain:
+        """Append the ones; of one new token at a time not scaled, so that keys stay what they were."""
+        scale = 1.0 if call.query.shape[2] == 1 else None
+        parts = {field.name: getattr(call, field.name) for field in fields(call)}
+        return cls(**parts | {"value": with_ones(call.value, call.seen, scale=scale)})
+
+    def output(self) -> Tensor:
+        """Return ``A V`` by the fast kernel, and the row's sum as the ones have it."""
+        return self.with_sums(attend(self, self.value[..., :-1]))
+
+    def with_sums(self, output: Tensor) -> Tensor:
+        """Append to ``A V``, (batch, head, query, d_head), what attention makes of the column of ones."""
+        groups = self.query.shape[1] // self.value.shape[1]
+        sums = self.value[:, :, :1, -1:].repeat_interleave(groups, dim=1)  # (batch, head, 1, 1)
+        return torch.cat([output, sums.expand(*output.shape[:3], 1)], dim=-1)
+
+
+def attend(call: Plain, value: Tensor) -> Tensor:
+    """Run PyTorch's fast kernel on a call, with these values (batch, shared, key, width) in place of its own."""
+    with without_autocast(call.query.device):
+        return scaled_dot_product_attention(
+            call.query,
+            call.key,
+            value,
+            attn_mask=None if call.causal else call.mask,
+            is_causal=call.causal,
+            scale=call.scaling,
+            enable_gqa=call.query.shape[1] != call.key.shape[1],
+        )
 
 
 def plain_call(call: AttentionCall, mask: Mask) -> Plain | None:

@@ -22,10 +22,10 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from effective_attention.attention.call import AttentionCall, AttentionOutput
-from effective_attention.attention.decomposition import Reading
 from effective_attention.attention.handlers import Handler
 from effective_attention.attention.hook import attention_hook
 from effective_attention.attention.layer import CutLayer, Layer, Part, run_layer
+from effective_attention.attention.readings import Protocol, Reading, as_reading
 from effective_attention.attention.record import AttentionSwap
 from effective_attention.attention.stacks import (
     Stack,
@@ -149,7 +149,7 @@ def trace(
     inputs: Mapping[str, Tensor],
     *,
     stack: Stack | None = None,
-    reading: Reading = "exact",
+    reading: Reading | Protocol = "exact",
     tokens: Mapping[str, Tensor] | None = None,
     more: Mapping[str, Callable[..., Trace]] | None = None,
 ) -> Trace:
@@ -160,7 +160,7 @@ def trace(
         inputs: The model's inputs; ``labels`` and ``index`` are kept but not handed to the model.
         stack: Which attention of a model that reads one text and writes another: ``encoder`` (it alone is run),
             ``decoder`` or ``cross``, for which ``inputs`` must hold ``decoder_input_ids``; None: any other model.
-        reading: What the layers' ``part("effective")`` is.
+        reading: What the layers' ``part("effective")`` is: the name of a protocol, or a ``readings.Reading``.
         tokens: See ``Trace.tokens``.
         more: See ``Trace.more``.
 
@@ -197,7 +197,7 @@ def _check_batch(model: nn.Module, inputs: Mapping[str, Tensor], layers: list[La
 
 
 def trace_stacks(
-    model: PreTrainedModel, inputs: Mapping[str, Tensor], *, reading: Reading = "exact"
+    model: PreTrainedModel, inputs: Mapping[str, Tensor], *, reading: Reading | Protocol = "exact"
 ) -> dict[Stack, Trace]:
     """Trace all three attentions of a model that reads one text and writes another, in one run; see ``trace``.
 
@@ -227,9 +227,10 @@ def trace_stacks(
     return {"encoder": source, "decoder": written, "cross": cross}
 
 
-def _keeping(reading: Reading, keep: Callable[[Layer, AttentionCall], None]) -> Handler:
+def _keeping(given: Reading | Protocol, keep: Callable[[Layer, AttentionCall], None]) -> Handler:
     """Return a handler that runs the model's own attention, and hands on what each call tells of its layer."""
     record = AttentionSwap()
+    reading = as_reading(given)
 
     def handle(call: AttentionCall) -> AttentionOutput:
         output, layer = run_layer(call, record, reading)

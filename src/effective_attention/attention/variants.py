@@ -19,7 +19,8 @@ from effective_attention.attention.decomposition import Decomposition, effective
 from effective_attention.attention.forward_checks import NOT_FINITE, naming
 from effective_attention.attention.interface import scored_call
 from effective_attention.attention.kernel_route import factors_of, is_worth_it
-from effective_attention.attention.plain import plain_call
+from effective_attention.attention.plain import AffinePlain, plain_call
+from effective_attention.attention.readings import AFFINE, EXACT, Reading, Space
 from effective_attention.attention.record import AttentionSwap, Mask
 from effective_attention.attention.stream import Stream
 from effective_attention.finite import NotFiniteError, all_finite
@@ -37,36 +38,49 @@ def effective_attention(call: AttentionCall, record: AttentionSwap) -> Attention
 
     By a fast kernel, without the attention matrix, where that is the whole truth; else from the model's own weights.
     """
+    return _effective(call, record, EXACT)
+
+
+def affine_attention(call: AttentionCall, record: AttentionSwap) -> AttentionOutput:
+    """Compute effective attention in affine space: the same output, and rows that sum to 1."""
+    return _effective(call, record, AFFINE)
+
+
+def _effective(call: AttentionCall, record: AttentionSwap, reading: Reading) -> AttentionOutput:
     mask = record.mask(call)
-    visible = mask.visible
+    width = call.value.shape[-1]  # of what is handed on; in affine space a column of ones goes along
     plain = plain_call(call, mask)
+    if plain is not None and reading.space == "affine":
+        plain = AffinePlain.of(plain)
     if plain is not None and record.kind and call.shape[2] == 1 and not torch.is_grad_enabled():
         found = record.streams.setdefault(call.module, Stream()).row(plain)
         if found is not None:
             effective, output, rank = found
-            record.add_nullity(_nullity(call, mask, rank))
-            return output.transpose(1, 2).contiguous(), effective
+            record.add_nullity(_nullity(call, mask, rank, reading.space))
+            return output[..., :width].transpose(1, 2).contiguous(), effective
     if plain is not None and is_worth_it(plain):
         output = plain.output()
         factors = factors_of(plain, output.detach())
         if factors is not None:
-            record.add_nullity(_nullity(call, mask, factors.rank))
+            record.add_nullity(_nullity(call, mask, factors.rank, reading.space))
             # Both are the same number: the one is what was computed, the other has its derivative.
             handed_on = factors.output if not output.requires_grad else output + (factors.output - output).detach()
-            return handed_on.transpose(1, 2).contiguous(), factors.dense() if call.weights_wanted else None
+            weights = factors.dense() if call.weights_wanted else None
+            return handed_on[..., :width].transpose(1, 2).contiguous(), weights
     weights = call.weights()
     # Softmax has made hidden weights exactly 0. Where no graph is made, nobody needs the weights any more.
-    effective, rank = effective_part(weights, call.value, visible, overwrite=not torch.is_grad_enabled())
-    record.add_nullity(_nullity(call, mask, rank))
+    options: dict[str, Any] = {"reading": reading, "overwrite": not torch.is_grad_enabled()}
+    effective, rank = effective_part(weights, call.value, mask.visible, **options)
+    record.add_nullity(_nullity(call, mask, rank, reading.space))
     return head_outputs(effective, call.value), effective
 
 
-def _nullity(call: AttentionCall, mask: Mask, rank: Tensor) -> Tensor:
+def _nullity(call: AttentionCall, mask: Mask, rank: Tensor, space: Space) -> Tensor:
     """Return the dimension of each head's null space, (batch, head): of ``rank`` dimensions, how many keys are seen."""
     if mask.seen is None:
         return call.shape[3] - rank
     if mask.seen_by_some is not None:  # the rank is that of padding too
-        rank = rank_of(call.value, mask.seen_by_some, call.shape[1])
+        rank = rank_of(call.value, mask.seen_by_some, call.shape[1], space)
     return mask.seen.sum(dim=-1) - rank
 
 
@@ -77,7 +91,7 @@ def padded_attention(call: AttentionCall, record: AttentionSwap) -> AttentionOut
     """
     weights, value = call.weights_and_values()
     visible = record.mask(call).visible
-    parts = split(weights, value, visible, reading="padded")
+    parts = split(weights, value, visible, reading=Reading("padded"))
     record.add_nullity(weights.shape[-1] - parts.rank)
     record.add_change(parts.output_change(_real_queries(visible, weights)))
     return head_outputs(parts.effective, value), parts.effective
@@ -105,6 +119,7 @@ class Variant:
         scale: Matplotlib's name of the colour map of its weights.
         function: How a model runs with it; None: it can only be looked at.
         part: What it is of a split attention matrix; None: it cannot be looked at in a trace.
+        space: Of that split; None: the one that the trace was asked to be read in.
         compared: Whether every analysis measures it.
         signed: Whether weights may be negative.
         full_length: Whether a model that runs with it wants inputs padded to the maximum length.
@@ -117,6 +132,7 @@ class Variant:
     scale: str
     function: Function | None = None
     part: Callable[[Decomposition], Tensor] | None = None
+    space: Space | None = None
     compared: bool = False
     signed: bool = False
     full_length: bool = False
@@ -149,6 +165,16 @@ _RECORDS = (
         colour="#b35806",
         scale="PuOr_r",
         part=lambda parts: parts.null,
+        signed=True,
+    ),
+    Variant(
+        "affine",
+        "the part that can reach the output, with rows that sum to 1",
+        colour="#762a83",
+        scale="Purples",
+        function=affine_attention,
+        part=lambda parts: parts.effective,
+        space="affine",
         signed=True,
     ),
     Variant(

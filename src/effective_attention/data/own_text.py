@@ -8,8 +8,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from effective_attention.attention.decomposition import Reading
 from effective_attention.attention.model_facts import accepted_inputs, device_of, longest_text
+from effective_attention.attention.readings import Protocol, Reading, as_reading
 from effective_attention.attention.trace import Trace, trace
 from effective_attention.data.examples import is_unicode
 from effective_attention.data.padding import padded, padding_agreed
@@ -65,7 +65,7 @@ def trace_texts(
     texts: Sequence[str],
     *,
     max_length: int | None = None,
-    reading: Reading = "exact",
+    reading: Reading | Protocol = "exact",
 ) -> tuple[Trace, list[int] | None]:
     """Trace a text or a pair; return the trace, and which of the texts each token belongs to (None if unknown).
 
@@ -74,14 +74,14 @@ def trace_texts(
         tokenizer: The model's.
         texts: One or two texts.
         max_length: Largest number of tokens; None: as many as the model can take.
-        reading: ``padded`` pads to ``max_length``.
+        reading: One that pads does so to ``max_length``.
     """
     longest = max_length or longest_input(model, tokenizer)
     encoded = encode_texts(tokenizer, texts, longest)
     segments = _sequence_numbers(encoded, len(texts))
     inputs = inputs_for(model, encoded)
     with padding_agreed(model, tokenizer) as pad_id:
-        if reading == "padded" and longest is not None:
+        if as_reading(reading).pads and longest is not None:
             inputs = padded(inputs, longest, pad_id)
         return trace(model, inputs, reading=reading), segments
 

@@ -151,7 +151,7 @@ class ExplorerPage(TextAnalysis):
 
     def look(self, trace: Trace) -> pd.DataFrame:
         """Put together what the page shows: one side, or two to compare."""
-        seen = trace if trace.layers[0].reading == "padded" else _alone(trace)
+        seen = trace if trace.layers[0].reading.pads else _alone(trace)
         prediction, gold = self.comparison.learnt(seen), self._gold(trace)
         self.sides = self.comparison.sides(seen, self._texts(self.example), prediction, gold)
         number = OWN_TEXT if self.context.text is not None else self.example
@@ -229,12 +229,12 @@ class ExplorerPage(TextAnalysis):
 
 def _alone(seen: Trace) -> Trace:
     """Trace the text again, without companions and padding."""
-    return trace(seen.model, one_text(seen, 0))
+    return trace(seen.model, one_text(seen, 0), reading=seen.layers[0].reading)
 
 
 def _inputs(seen: Trace, row: int) -> dict[str, Tensor]:
     """Return what one text of a batch is run with on its own; with the padding where that is part of the reading."""
-    if seen.layers[0].reading != "padded":
+    if not seen.layers[0].reading.pads:
         return one_text(seen, row)
     return {name: value[row : row + 1] for name, value in for_model(seen.inputs).items()}
 

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from effective_attention import __version__
-from effective_attention.attention.variants import PARTS
 from effective_attention.explorer.modules import link
 from effective_attention.explorer.packing import ALPHABET, pack, whole_numbers
 from effective_attention.explorer.sides import Array, KeyTokens, Side
@@ -28,6 +27,7 @@ from effective_attention.reports.paths import model_name, without_folders
 TEMPLATES = Path(__file__).parent / "static"
 MADE_BY = f"effective-attention {__version__}"
 NEURON_DECIMALS = 2
+_PARTS = ["standard", "effective", "null", "difference"]
 _LONG = 256  # tokens: above, one decimal less
 
 
@@ -51,7 +51,7 @@ def build_page(sides: Sequence[Side], *, title: str | None = None, index: str | 
         "alphabet": ALPHABET,
         "decimals": decimals,
         "neuron_decimals": NEURON_DECIMALS,
-        "attentions": ["standard"] if any(side.effective is None for side in sides) else [*PARTS, "difference"],
+        "attentions": ["standard"] if any(side.effective is None for side in sides) else _PARTS,
         "stacks": stacks,
         "same_tokens": all(len(pair) == 2 and _comparable(*pair) for pair in groups),
         "sides": [_described(side, _packed(side, decimals, blocks)) for side in sides],

@@ -13,6 +13,7 @@ from effective_attention.reports.reductions import Panel, one_line, panels
 _DATA = {"sample": "the embedded sample", "local": "local files", "hub": "the Hugging Face hub"}
 _OWN_TEXT = "text"  # of a run on a text of the user's
 _PADDED = "as published, with padding inside the null space"
+_AFFINE = "in affine space, where its rows sum to 1"
 
 
 def measured(table: DataFrame) -> str:
@@ -59,11 +60,22 @@ def _count(panel: Panel, column: str) -> str:
     return f"{one_line(panel.title)} {int(panel.table[column].max())}{mean}"
 
 
+def _words(reading: str) -> str:
+    """Say in words what is special about a reading without padding, by its name in tables; nothing: it is exact.
+
+    >>> _words("affine within 0.01")
+    'in affine space, where its rows sum to 1, as the smallest one that changes no output by more than 0.01'
+    """
+    name, _, tolerance = reading.partition(" within ")
+    smallest = f"as the smallest one that changes no output by more than {tolerance}" if tolerance else ""
+    return ", ".join(part for part in (_AFFINE if name == "affine" else "", smallest) if part)
+
+
 def _reading(table: DataFrame, found: Sequence[Panel]) -> str:
     """Say how effective attention was read, where that is not the exact reading; else return an empty text."""
     readings = list(table["reading"].dropna().unique()) if "reading" in table else []
     if "padded" not in readings:
-        return ""
+        return "".join(f"; effective attention read {words}" for words in map(_words, readings) if words)
     if "exact" not in readings:
         return f"; effective attention read {_PADDED}"
     text = f"; effective attention read exactly, and {_PADDED}"

@@ -22,7 +22,7 @@ from transformers import PreTrainedModel
 from effective_attention.analyses.common.base import Analysis, Context, OtherModels, UserText
 from effective_attention.analyses.common.run import Tables, run_analyses
 from effective_attention.analyses.common.subject import Subject
-from effective_attention.attention.decomposition import Reading
+from effective_attention.attention.readings import EXACT, Reading
 from effective_attention.attention.trace import trace
 from effective_attention.data.annotation.tagging import Annotated, Tagger, annotate, sets_delimiters
 from effective_attention.data.own_text import inputs_for
@@ -47,7 +47,7 @@ class PlannedAnalyses:
     run: Run
     chosen: dict[str, Analysis]
     tagger: Tagger | None
-    reading: Reading = "exact"
+    reading: Reading = EXACT
     text: tuple[str, ...] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -64,7 +64,7 @@ class PlannedAnalyses:
         chosen = delimited(chosen, has_delimiters=sets_delimiters(run.datamodule.tokenizer))
         tagger = _tagger(cfg, run) if any(analysis.needs_tags for analysis in chosen.values()) else None
         options: Any = OmegaConf.to_container(cfg.analysis, resolve=True) if cfg.analysis else {}
-        planned = cls(run, chosen, tagger, cfg.reading, texts, options)
+        planned = cls(run, chosen, tagger, Reading(cfg.reading, cfg.space, cfg.epsilon), texts, options)
         if chosen:
             subject = planned.subject(torch.device("cpu"))
             planned.chosen = possible(chosen, planned.context(subject, {}))
@@ -129,7 +129,7 @@ class PlannedAnalyses:
         data = self.run.datamodule
         encoded = data.tokenizer(*self.text, truncation=True, max_length=data.max_length, return_tensors="pt")
         inputs = inputs_for(subject.model, encoded)
-        if self.reading == "padded":
+        if self.reading.pads:
             inputs = padded(inputs, data.max_length, data.pad_id)
         return UserText(self.text, trace(subject.model, inputs, reading=self.reading))
 
@@ -201,7 +201,7 @@ class PlannedAnalyses:
             "examples": len(data.split(data.eval_split)),
         }
         if "reading" not in table:
-            columns["reading"] = self.reading
+            columns["reading"] = self.reading.name
         front = pd.DataFrame(columns, index=table.index)
         own = [name for name in columns if name in table]
         return pd.concat([front.assign(**table[own]), table.drop(columns=own)], axis=1)

@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import pytest
 
-from effective_attention.attention.decomposition import Reading
+from effective_attention.attention.readings import Protocol, Space
 from effective_attention.attention.variants import TESTED
 from effective_attention.data.batches import Padding
 from effective_attention.errors import UserError
@@ -26,7 +26,7 @@ NUMBER = "a whole number, at least 1 and at most 2^31 - 1"
         ("data.batch_size=[1,2]", f"data.batch_size must be {NUMBER}, got [1, 2]"),
         ("data.batch_size={a:1}", f'data.batch_size must be {NUMBER}, got {{"a": 1}}'),
         ("task=1", "task=1 does not exist; choose one of: agreement, cola,"),
-        ("attention=null", "attention=null does not exist; choose one of: all, both,"),
+        ("attention=null", "attention=null does not exist; choose one of: affine, all, both,"),
         ("checkpoint=1", "checkpoint=1: a number is not a path; a folder of that name is written ./1"),
         ("resume=1", "resume=1: a number is not a path; a folder of that name is written ./1"),
         ("run_dir=null", "run_dir must be a path, got null"),
@@ -168,6 +168,9 @@ def test_other_mistakes(overrides: list[str], line: str) -> None:
         (["text_pair=x"], "text_pair is given without text; add text=<the first text>"),
         (["candidates=his"], "candidates must be a list, each a word, or null, got 'his'"),
         (["reading=exat"], "reading must be one of exact, padded, got 'exat'"),
+        (["space=afine"], "space must be one of value, affine, got 'afine'"),
+        (["epsilon=1"], "epsilon must be"),
+        (["reading=padded", "space=affine"], "reading=padded is the published protocol; leave out space= and epsilon="),
         (["attention.kinds=[standard,bogus]"], "attention.kinds must be a list of one or more of standard, effective"),
         (["checkpoint=/no/such"], "checkpoint=/no/such: no such file or folder"),
         (["analysis=[]"], "analysis=[] names no analysis; write analysis=none"),
@@ -221,6 +224,7 @@ def test_the_command_is_told_by_its_options(compose: Callable[..., Any]) -> None
 
 
 def test_the_schema_knows_what_the_package_knows() -> None:
-    assert get_args(Common.model_fields["reading"].annotation) == get_args(Reading)
+    assert get_args(Common.model_fields["reading"].annotation) == get_args(Protocol)
+    assert get_args(Common.model_fields["space"].annotation) == get_args(Space)
     assert get_args(Data.model_fields["padding"].annotation) == get_args(Padding)
     assert get_args(get_args(Attention.model_fields["kinds"].annotation)[0]) == TESTED

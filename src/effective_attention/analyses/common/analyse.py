@@ -14,8 +14,8 @@ from effective_attention.analyses.common.registry import find_analysis
 from effective_attention.analyses.common.run import run_analyses
 from effective_attention.analyses.common.subject import Subject
 from effective_attention.analyses.common.written import written_subject
-from effective_attention.attention.decomposition import Reading
 from effective_attention.attention.model_facts import class_names, config_of, device_of
+from effective_attention.attention.readings import Protocol, Reading, Space
 from effective_attention.attention.stacks import Stack, check_stack
 from effective_attention.data.annotation.tagging import Tagger, annotate, sets_delimiters
 from effective_attention.data.batches import EncodedSplit, TextBatches
@@ -41,7 +41,9 @@ def analyse(
     tagger: Tagger | None = None,
     stack: Stack | None = None,
     targets: Sequence[str] | None = None,
-    reading: Reading = "exact",
+    reading: Protocol = "exact",
+    space: Space = "value",
+    epsilon: float = 0.0,
     batch_size: int = 8,
     max_length: int | None = None,
     seed: int = 0,
@@ -61,6 +63,8 @@ def analyse(
             analysed as any encoder is, ``decoder`` or ``cross``; None: any other model.
         targets: What is written for each text, for ``decoder`` and ``cross``.
         reading: ``exact``, or ``padded``: effective attention as published.
+        space: Of effective attention: ``value``, or ``affine``, where its rows sum to 1 (``docs/readings.md``).
+        epsilon: How much of a head's output effective attention may change, as a share of it; 0: nothing.
         batch_size: Texts that run together.
         max_length: Longer texts are cut there; None: as many tokens as the model can take, and at most 512 where it
             does not say.
@@ -79,11 +83,12 @@ def analyse(
         >>> texts = ["A cat sat.", "It purred."]
         >>> tables = analyse(model, tokenizer, texts, ["distance", "null_space"])  # doctest: +SKIP
     """
+    read = Reading(reading, space, epsilon)
     pairs = _as_tuples(texts)
     chosen = _instances(analyses)
     _check_needs(chosen, tokenizer, labels=labels, reference=reference)
     check_stack(model, stack)
-    written = _written(stack, targets, len(pairs), chosen, reading)
+    written = _written(stack, targets, len(pairs), chosen, read)
     whole = model
     model, reference = _readers(model, reference, stack)
     if labels is not None and len(labels) != len(pairs):
@@ -92,9 +97,9 @@ def analyse(
     every = [*pairs, *((text,) for text in written or ())]
     longest = max_length or longest_input(model, tokenizer) or _longest_of(every, tokenizer)
     with padding_agreed(model, tokenizer) as pad_id, padding_agreed(reference or model, tokenizer):
-        equal = _without_padding(model, tokenizer, pad_id, reading)
+        equal = _without_padding(model, tokenizer, pad_id, read)
         data = TextBatches(tokenizer, batch_size, longest, pad_id, scores=task.is_regression, equal_lengths=equal)
-        subject = _subject(model, reference, data, pairs, labels, _tagger_for(chosen, tagger), reading)
+        subject = _subject(model, reference, data, pairs, labels, _tagger_for(chosen, tagger), read)
         if stack is not None and written is not None:
             subject = written_subject(whole, subject, written, data, stack)
         pretrained = None if reference is None else (lambda: reference)
@@ -160,7 +165,7 @@ def _check_possible(analyses: Mapping[str, Analysis], context: Context) -> None:
 def _without_padding(model: Any, tokenizer: Any, pad_id: int, reading: Reading) -> bool:
     """Tell whether no text may be padded, as that changes the model's answer; refuse a reading that pads."""
     changes = padding_changes_answer(model, tokenizer, pad_id)
-    if changes and reading == "padded":
+    if changes and reading.pads:
         raise ValueError(
             f"reading must be exact for {type(model).__name__}, whose answer changes when texts are filled up"
         )
@@ -192,8 +197,8 @@ def _written(
         if stack not in analysis.stacks:
             can = ", ".join(repr(one) for one in ("encoder", *analysis.stacks))
             raise ValueError(f"analysis {name} cannot read stack={stack!r}, only {can}; leave it out")
-    if reading != "exact":
-        raise ValueError(f"reading must be exact with stack={stack!r}, got {reading!r}")
+    if reading.pads:
+        raise ValueError(f"reading must be exact with stack={stack!r}, got {reading.protocol!r}")
     return [text for (text,) in written]
 
 

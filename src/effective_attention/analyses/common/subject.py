@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from effective_attention.analyses.common.base import Context, SplitFacts
-from effective_attention.attention.decomposition import Reading
 from effective_attention.attention.model_facts import accepted_inputs
+from effective_attention.attention.readings import Protocol, Reading, as_reading
 from effective_attention.attention.trace import Trace, trace
 from effective_attention.data.annotation.tagging import Annotated, token_roles
 from effective_attention.data.batches import Batch, Batches, EncodedSplit, LengthBucketSampler, Padding
@@ -36,7 +36,7 @@ class Subject:
         split: The examples.
         annotated: Word numbers and parts of speech, aligned with the split's tokens.
         device: The device to run on.
-        reading: How effective attention is read; ``padded``, the published protocol, pads every batch to the maximum.
+        reading: How effective attention is read; the published protocol, ``padded``, pads every batch to the maximum.
     """
 
     model: nn.Module
@@ -45,7 +45,7 @@ class Subject:
     split: EncodedSplit
     annotated: Annotated
     device: torch.device
-    reading: Reading = "exact"
+    reading: Reading | Protocol = "exact"
 
     def batches(self, indices: Sequence[int] | None = None) -> list[list[int]]:
         """List this process's share of the examples as batches, long ones first."""
@@ -68,13 +68,13 @@ class Subject:
 
     def inputs(self, indices: Sequence[int], *, full_length: bool = False) -> Batch:
         """Make one batch, on the device to run on."""
-        padding: Padding | None = "max_length" if full_length or self.reading == "padded" else None
+        padding: Padding | None = "max_length" if full_length or as_reading(self.reading).pads else None
         batch = self.data.collate(self.split, indices, padding=padding)
         return _to(accepted_inputs(self.model, batch), self.device)
 
     def folder(self, analysis: str, options: Mapping[str, Any]) -> Path:
         """Return the folder where an analysis keeps finished parts of long work on this very model and split."""
-        facts = repr((self._fingerprint, self.reading, self.data.max_length, sorted(options.items())))
+        facts = repr((self._fingerprint, as_reading(self.reading), self.data.max_length, sorted(options.items())))
         assert self.data.token_cache is not None
         return self.data.token_cache / f"{analysis}-{hashlib.sha256(facts.encode()).hexdigest()[:24]}"
 

@@ -35,6 +35,8 @@ def check_options(cfg: DictConfig) -> None:
     _check_places(options)
     if options.get("text_pair") is not None and options.get("text") is None:
         raise UserError("text_pair is given without text; add text=<the first text>")
+    if options["reading"] == "padded" and (options["space"] != "value" or options["epsilon"] > 0):
+        raise UserError("reading=padded is the published protocol; leave out space= and epsilon=")
 
 
 def _is_taken_over(cfg: DictConfig, place: Sequence[str | int]) -> bool:

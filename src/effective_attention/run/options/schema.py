@@ -30,7 +30,7 @@ from effective_attention.run.options.kinds import (
 )
 from effective_attention.run.options.words import MOST, Words
 
-Kind = Literal["standard", "effective", "padded"]
+Kind = Literal["standard", "effective", "affine", "padded"]
 
 
 class Recipe(Options):
@@ -80,7 +80,9 @@ class Data(Options):
 
 
 class Attention(Options):
-    kinds: Annotated[list[Kind], Field(min_length=1), Words("a list of one or more of standard, effective, padded")]
+    kinds: Annotated[
+        list[Kind], Field(min_length=1), Words("a list of one or more of standard, effective, affine, padded")
+    ]
     repeats: Count
 
 
@@ -120,6 +122,8 @@ class Common(Options):
     seed: Seed
     split: Text | None
     reading: Literal["exact", "padded"]
+    space: Literal["value", "affine"]
+    epsilon: Annotated[float, Field(ge=0, lt=1)]
     run_dir: Place
     resume: Place | None
     recipe: Recipe
