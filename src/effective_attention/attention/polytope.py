@@ -56,6 +56,13 @@ class RowPolytope:
         cost[key] = 1
         return self.least(cost), self.least(-cost)
 
+    def range_of(self, cost: Row) -> tuple[float, float]:
+        """Return the least and the most that ``cost . x`` can be; both are proved."""
+        own = float(cost @ self.weights)
+        if self._programs is None:
+            return own, own
+        return min(self._programs.least(cost)[1], own), max(-self._programs.least(-cost)[1], own)
+
 
 # --- intervals ---
 
@@ -113,6 +120,23 @@ def row_intervals(weights: Row, reached: Float64[np.ndarray, "key rank"]) -> tup
     sizes = np.array([reached.shape], dtype=np.int64)
     low, high = choice.weight_intervals(reached[None].copy(), sizes, np.zeros(1, dtype=np.int64), weights[None])
     return low[0], high[0]
+
+
+def sum_intervals(
+    attention: Float64[np.ndarray, "head query key"],
+    value: Float64[np.ndarray, "head key d_head"],
+    visible: Bool[np.ndarray, "head query key"],
+    groups: Bool[np.ndarray, "group key"],
+) -> tuple[Float64[np.ndarray, "head query group"], Float64[np.ndarray, "head query group"]]:
+    """Return the least and the most that the weights of some keys can be together, for each group of keys."""
+    ends = np.zeros((2, *attention.shape[:2], len(groups)))
+    for head in range(len(attention)):
+        for query, seen, reached in _rows(value[head], visible[head]):
+            row = RowPolytope(attention[head, query, seen], reached)
+            for group in np.flatnonzero((groups & seen).any(axis=1)).tolist():
+                ends[:, head, query, group] = row.range_of(groups[group, seen].astype(float))
+    low, high = ends.clip(0)
+    return low, high
 
 
 # --- one row for another, over a whole map ---
