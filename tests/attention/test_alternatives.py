@@ -14,9 +14,11 @@ from effective_attention.attention.alternatives import (
     distance,
     distance_bound,
     furthest,
+    furthest_proved,
     largest_step,
-    space_of,
 )
+from effective_attention.attention.polytope import RowPolytope
+from effective_attention.attention.row_space import space_of
 
 
 def make(keys, width, seed, concentration=0.5):
@@ -122,6 +124,33 @@ def test_one_dimension_of_freedom_leaves_nothing_to_search():
         assert distance_bound(weights, space) == pytest.approx(truth, abs=1e-7)
 
 
+@pytest.mark.parametrize(("keys", "width"), [(4, 1), (6, 2), (7, 2)])
+def test_the_maximum_is_proved(keys, width):
+    for seed in range(4):
+        weights, value = make(keys, width, seed)
+        proof = furthest_proved(weights, space_of(value), seconds=20.0)
+        truth = furthest_vertex(weights, value)
+        assert proof.is_largest
+        assert [proof.distance, proof.bound] == pytest.approx([truth, truth], abs=2e-6)
+        assert distance(proof.weights, weights) == pytest.approx(proof.distance)
+        assert proof.weights @ value == pytest.approx(weights @ value, abs=1e-8)
+
+
+def test_a_proof_without_time_is_a_bound():
+    weights, value = make(40, 8, 0)
+    space = space_of(value)
+    proof = furthest_proved(weights, space, seconds=1e-3)
+    assert proof.distance >= float(distance(furthest(weights, space, starts=4), weights))
+    assert proof.distance <= proof.bound <= 1
+
+
+def test_nothing_to_prove_without_freedom():
+    weights, value = make(3, 2, 0)
+    proof = furthest_proved(weights, space_of(value), seconds=1.0)
+    assert proof.is_largest
+    assert proof.bound == 0
+
+
 # --- what holds for any row ---
 
 
@@ -144,7 +173,9 @@ def test_distributions_with_the_same_output(keys, width, seed, concentration):
 def test_every_round_goes_further(keys, width, seed):
     weights, value = make(keys, width, seed)
     losing = np.random.default_rng(seed).random(keys) < 0.5
-    distances = [float(distance(found, weights)) for found in climb(weights, space_of(value), losing)]
+    space = space_of(value)
+    polytope = RowPolytope(weights, space.reached)
+    distances = [float(distance(found, weights)) for found in climb(polytope, space, losing)]
     assert len(distances) >= 1
     assert (np.diff(distances) > 0).all()
 

@@ -13,6 +13,7 @@ from effective_attention.analyses.alternative_attention import SCHEMA as ALTERNA
 from effective_attention.analyses.attention_graph import SCHEMA as ATTENTION_GRAPH
 from effective_attention.analyses.faithfulness import ERASED
 from effective_attention.analyses.faithfulness import SCHEMA as FAITHFULNESS
+from effective_attention.analyses.identified import SCHEMA as IDENTIFIED
 from effective_attention.analyses.pronouns import SCHEMA as PRONOUNS
 from effective_attention.analyses.token_type_profile import SCHEMA as TOKEN_TYPE_PROFILE
 
@@ -35,6 +36,7 @@ def fake_b(task: str, seed: int, layers: int, heads: int) -> dict[str, pd.DataFr
         "faithfulness": faithfulness(random, layers),
         "alternative_attention": alternative_attention(random, layers, heads),
         "token_type_profile": token_type_profile(random, layers, heads),
+        "identified": identified(random, layers, heads),
     }
 
 
@@ -98,6 +100,32 @@ def token_type_profile(random: np.random.Generator, layers: int, heads: int) -> 
     scale = table["attention"].map({"standard": 1.0, "effective": 0.7})
     table = table.assign(value=weights * scale, even=table["target"].map(EVEN), count=408)
     TOKEN_TYPE_PROFILE.check(table, "token_type_profile")
+    return table
+
+
+def identified(random: np.random.Generator, layers: int, heads: int) -> pd.DataFrame:
+    """Make up intervals: of an encoder's types of token, and of a row of which two tokens are necessary."""
+    places = {"layer": range(layers), "head": range(heads), "query": [0], "key": range(len(TOKENS))}
+    table = IDENTIFIED.fake(random, places)
+    row = table["quantity"] == "row"
+    table = table[(table["target"] != "first") & (~row | ((table["layer"] == 0) & (table["head"] == 1)))]
+    table = table.reset_index(drop=True)
+    row = table["quantity"] == "row"
+    weight = distributions(table, random, ["quantity", "layer", "head"], evenness=0.5)
+    table["value"] = weight.where(table["quantity"].isin(["weight", "row"]), 2e-7)
+    table.loc[table["quantity"] == "control_change", "value"] = 0.07
+    every = table["target"] == "all"
+    table["value"] = table["value"].where(~every, 1.0)
+    needed = table["key"].isin([0, 3]) | ~row
+    table["low"] = (0.8 * table["value"]).where(needed, 0.0).where(~every, 1.0)
+    table["high"] = (1.5 * table["value"]).where(~every, 1.0)
+    table["identified"] = table["target"].map({"cls": 0.9, "sep": 0.2, "punctuation": 0.3, "other": 0.4, "all": 0.6})
+    table["necessary"] = table["identified"] / 2
+    table.loc[table["quantity"].str.endswith("_change"), ["low", "high"]] = np.nan
+    for axis in ("query", "key"):
+        table[f"{axis}_token"] = table[axis].map(dict(enumerate(TOKENS)))
+    table = table.assign(count=32)
+    IDENTIFIED.check(table, "identified")
     return table
 
 

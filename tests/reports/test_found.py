@@ -31,6 +31,14 @@ def both(standard: float, effective: float, **where: str) -> Callable[[Table], T
     return change
 
 
+def everything_identified(table: Table) -> Table:
+    return table.assign(identified=table["identified"].where(table["quantity"] != "weight", 1.0))
+
+
+def nothing_necessary(table: Table) -> Table:
+    return table.assign(low=table["low"].where(table["quantity"] != "row", 0.0))
+
+
 def timed(ratio: float, low: float, high: float) -> Callable[[Table], Table]:
     def change(table: Table) -> Table:
         mine = table["attention"] == "effective"
@@ -126,6 +134,13 @@ FLIPS: dict[str, list[Case]] = {
     "pronouns": [
         (as_it_is, "The model prefers “her” (75 % of the candidates' probability)."),
         (swapped_candidates, "The model prefers “his” (75 % of the candidates' probability)."),
+    ],
+    "identified": [
+        (as_it_is, "60 % of a head's attention is identified by its output"),
+        (everything_identified, "All attention is identified: no text"),
+        (as_it_is, "Best identified by type of token: [CLS] 90 %"),
+        (as_it_is, "2 of 9 tokens are necessary"),
+        (nothing_necessary, "0 of 9 tokens are necessary: no"),
     ],
     "alternative_attention": [
         (

@@ -28,13 +28,14 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
+from effective_attention.analyses.common.alone import head_rows, traced_alone
 from effective_attention.analyses.common.base import Analysis, Context, TextAnalysis
 from effective_attention.analyses.common.options import check_flag, check_number
 from effective_attention.analyses.common.schema import HEAD, LAYER, Block, Column, Schema, attention_column
 from effective_attention.analyses.common.tables import tidy
 from effective_attention.attention.alternatives import alternative_maps, bounds, distance
 from effective_attention.attention.replacement import replaced_logits
-from effective_attention.attention.trace import Trace, one_text, trace
+from effective_attention.attention.trace import Trace
 from effective_attention.errors import UserError
 from effective_attention.progress import progress
 
@@ -75,11 +76,6 @@ SCHEMA = Schema(
         Block({"quantity": "probability", "attention": ("standard", *PUT_IN)}, ("scope",)),
     ),
 )
-
-
-def traced_alone(seen: Trace) -> Trace:
-    """Trace one text again, without companions and padding: rounding decides between alternatives equally far."""
-    return trace(seen.model, one_text(seen, 0))
 
 
 def control_map(
@@ -263,9 +259,5 @@ class AlternativeAttention(TextAnalysis):
 
 def _head(seen: Trace, layer: int, head: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return one head's attention, of sum 1 to double precision, its values and what each query sees."""
-    one = seen.layers[layer]
-    attention = one.attention[0, head].cpu().double()
-    everything = torch.ones(1, 1, *attention.shape, dtype=torch.bool)
-    visible = everything if one.visible is None else one.visible.cpu() & everything
-    attention = attention / attention.sum(dim=-1, keepdim=True)
-    return attention.numpy(), one.value[0, head].cpu().double().numpy(), visible[0, head % visible.shape[1]].numpy()
+    attention, value, visible = head_rows(seen.layers[layer], range(seen.layers[layer].shape[2]))
+    return attention[head], value[head], visible[head]

@@ -12,8 +12,6 @@ row sum to 1 over the types, effective ones need not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pandas as pd
 import torch
 from jaxtyping import Bool, Float
@@ -22,14 +20,13 @@ from torch import Tensor
 from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
 from effective_attention.analyses.common.schema import HEAD, LAYER, Column, Schema, attention_column, count_column
 from effective_attention.analyses.common.tables import mean_over, tidy
-from effective_attention.analyses.common.tokens import of_kind
+from effective_attention.analyses.common.tokens import period_and_comma_ids, token_types
 from effective_attention.attention.trace import Layer, Trace
 from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.errors import UserError
 
 TARGETS = ("cls", "sep", "punctuation", "other")
 SOURCES = ("all", *TARGETS)
-_MARKS = (".", ",")
 SCHEMA = Schema(
     (
         attention_column(*ATTENTIONS),
@@ -42,21 +39,6 @@ SCHEMA = Schema(
         count_column("examples that have tokens of the source type"),
     )
 )
-
-
-def period_and_comma_ids(vocabulary: Mapping[str, int]) -> list[int]:
-    """Return the ids of tokens that are a period or a comma, whatever signs a tokenizer writes around it.
-
-    Such signs stand for a space in front, or for the inside or the end of a word.
-
-    >>> period_and_comma_ids({".": 5, "##,": 6, "...": 7, "a": 8, ",</w>": 9})
-    [5, 6, 9]
-    """
-    return sorted(
-        number
-        for token, number in vocabulary.items()
-        if token.removesuffix("</w>").removeprefix("##").lstrip("\u0120\u2581") in _MARKS
-    )
 
 
 def type_profile(
@@ -91,7 +73,7 @@ class TokenTypeProfile(SplitAnalysis):
         return self
 
     def update(self, trace: Trace) -> None:
-        types = self._types(trace)  # (batch, key, type)
+        types = token_types(trace, self.marks)  # (batch, key, type)
         sources = torch.cat([trace.mask[:, None], types.mT], dim=1)  # (batch, source, query)
         for number, layer in enumerate(trace.layers):
             for queries in layer.blocks():
@@ -101,13 +83,6 @@ class TokenTypeProfile(SplitAnalysis):
                 even = type_profile(_even(layer, trace.mask, queries), types, sources, queries)
                 self.even[number] += even.sum(dim=(0, 1))
         self.count += sources.any(dim=-1).sum(dim=0)
-
-    def _types(self, trace: Trace) -> Tensor:
-        """(batch, key, type), of which a real token has exactly one and padding none."""
-        delimiters = [of_kind(trace, name) & trace.mask for name in ("cls", "sep")]
-        marks = torch.isin(trace.inputs["input_ids"], self.marks.to(trace.mask.device)) & trace.mask
-        marks = marks & ~(delimiters[0] | delimiters[1])
-        return torch.stack([*delimiters, marks, trace.mask & ~(delimiters[0] | delimiters[1] | marks)], dim=-1)
 
     def compute(self) -> pd.DataFrame:
         names = {

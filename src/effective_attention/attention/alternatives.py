@@ -16,18 +16,16 @@ stands elsewhere: from 0 to 1.
   programs a key), ``|p_i - a_i|`` lies under the line between its values at the two, and one more program maximises the
   sum of the lines.
 
-All in double precision on the visible keys only. What counts as 0 among the singular values is much less than in
-``decomposition``, whose line suits float32: here a direction that reaches the output ever so little is not used, so
-that outputs agree to 1e-9.
+- ``furthest_proved`` finds the largest distance and proves it, where there is time enough: a program with one whole
+  number a key, whether it gains or loses.
 
-Notation: key is a visible key; rank is that of ``[V, 1]``; freedom is the dimension of the null space, ``key - rank``.
+The programs are those of ``polytope``; for the spaces and the notation see ``row_space``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
 
 import numpy as np
@@ -35,49 +33,26 @@ from jaxtyping import Bool, Float64
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-_RTOL = 1e-10  # of the largest singular value
+from effective_attention.attention.polytope import RowPolytope, row_intervals
+from effective_attention.attention.row_space import Row, Space, space_of, spaces
+
+__all__ = [
+    "AlternativeMaps",
+    "Proof",
+    "alternative_maps",
+    "bounds",
+    "climb",
+    "distance",
+    "distance_bound",
+    "furthest",
+    "furthest_proved",
+    "largest_step",
+    "space_of",
+]
+
 _ROUNDING = 1e-9  # how much weight a whole row may lose where rounding left it below 0
 _GAIN = 1e-9  # of distance: less is no progress
-# a row's weight as the solver sees it: its tolerance of 1e-7 is then 1e-10, at which it otherwise gives up at times
-_UNIT = 1e3
-
-Row = Float64[np.ndarray, " key"]
-
-
-@dataclass(frozen=True, eq=False)
-class Space:
-    """What ``[V, 1]`` makes of weights on some keys.
-
-    Attributes:
-        null: Orthonormal columns that span its left null space: what can be added to weights unseen.
-        reached: Orthonormal columns that span its column space: what the output and the sum depend on.
-    """
-
-    null: Float64[np.ndarray, "key freedom"]
-    reached: Float64[np.ndarray, "key rank"]
-
-    @property
-    def freedom(self) -> int:
-        return self.null.shape[1]
-
-    @cached_property
-    def pulls(self) -> Float64[np.ndarray, "key key"]:
-        """Row i: the direction in the null space that is nearest to key i."""
-        return np.asarray(self.null @ self.null.T)
-
-
-def space_of(value: Float64[np.ndarray, "key d_head"]) -> Space:
-    """Find the two spaces by the singular vectors of ``[V, 1]``.
-
-    >>> np.abs(space_of(np.array([[0.0], [1.0], [2.0]])).null).round(3).tolist()
-    [[0.408], [0.816], [0.408]]
-    """
-    keys = len(value)
-    size = np.linalg.norm(value)  # both sides of [V, 1] at the same size, so that neither decides the other's rank
-    augmented = np.column_stack([value / size if size > 0 else value, np.full(keys, keys**-0.5)])
-    left, singular, _ = np.linalg.svd(augmented)
-    rank = int((singular > _RTOL * singular[0]).sum())
-    return Space(left[:, rank:], left[:, :rank])
+_MEET = 1e-6  # a distance that is less below what is proved is the largest
 
 
 def distance(
@@ -116,18 +91,19 @@ def furthest(
     best = largest_step(weights, space)
     if space.freedom == 0:
         return best
+    polytope = RowPolytope(weights, space.reached)
     chosen = _starts(weights, best, np.random.default_rng(0) if generator is None else generator)
     for _, losing in zip(range(starts), chosen, strict=False):
-        *_, found = islice(climb(weights, space, losing), rounds)
+        *_, found = islice(climb(polytope, space, losing), rounds)
         best = found if distance(found, weights) > distance(best, weights) else best
     return best
 
 
-def climb(weights: Row, space: Space, losing: Bool[np.ndarray, " key"]) -> Iterator[Row]:
+def climb(polytope: RowPolytope, space: Space, losing: Bool[np.ndarray, " key"]) -> Iterator[Row]:
     """Yield alternatives from one start, each further than the one before; at least one."""
-    reached = -np.inf
+    weights, reached = polytope.weights, -np.inf
     while True:
-        found = _least(weights, space, losing.astype(float))
+        found = _inside(weights, space.pulls @ (polytope.least(losing.astype(float)) - weights))
         gained = float(distance(found, weights))
         if gained > reached + _GAIN or np.isneginf(reached):
             yield found
@@ -152,37 +128,66 @@ def distance_bound(weights: Row, space: Space) -> float:
     """Return a distance that no alternative exceeds; see the module's docstring."""
     if space.freedom == 0:
         return 0.0
-    keys = np.eye(len(weights))
-    least = np.full(len(weights), np.inf)
-    most = weights.copy()
-    for key in range(len(weights)):
-        found = _least(weights, space, -keys[key])
-        least = np.minimum(least, found)
-        most[key] = found[key]
-    for key in np.flatnonzero(least > 0).tolist():  # most are known to reach 0 by now
-        least[key] = _least(weights, space, keys[key])[key]
-    loss = np.maximum(weights - least, 0)
-    gain = np.maximum(most - weights, 0)
+    low, high = row_intervals(weights, space.reached)
+    loss, gain = weights - low, high - weights
     reach = np.where(loss + gain > 0, loss + gain, 1)
     slope = (gain - loss) / reach
-    furthest_point = _least(weights, space, -slope)
+    furthest_point = RowPolytope(weights, space.reached).least(-slope)
     lines = loss + slope * (furthest_point - weights + loss)
     return float(min(lines.sum() / 2, 1))
 
 
-def _least(weights: Row, space: Space, cost: Row) -> Row:
-    """Return the alternative of least cost: ``min cost . p`` with ``p >= 0`` that reaches what ``weights`` do."""
+@dataclass(frozen=True, eq=False)
+class Proof:
+    """The most distant alternative that was found in some time, and what is proved of all.
+
+    Attributes:
+        weights: The alternative.
+        distance: Its distance.
+        bound: A distance that no alternative exceeds, to the solver's 1e-6.
+    """
+
+    weights: Row
+    distance: float
+    bound: float
+
+    @property
+    def is_largest(self) -> bool:
+        """Tell whether the two meet, so that no alternative is further."""
+        return self.bound <= self.distance + _MEET
+
+
+def furthest_proved(weights: Row, space: Space, *, seconds: float) -> Proof:
+    """Find the most distant alternative by a mixed-integer program, and prove it, as far as ``seconds`` allow.
+
+    A key gains or loses, a whole number says which; it gains at most up to the upper end of its interval and loses at
+    most down to the lower, so the program without whole numbers is already as good as ``distance_bound``. What the
+    distance is made of is the sum of all losses.
+    """
+    best = furthest(weights, space, starts=4)
     if space.freedom == 0:
-        return weights.copy()
-    reached = _UNIT * (weights @ space.reached)
-    same = LinearConstraint(space.reached.T, reached, reached)
-    positive = Bounds(0, np.inf)
-    for presolve in (True, False):  # the second was never needed
-        # without whole numbers it is a linear program, asked for with less ceremony than ``linprog``'s
-        answer = milp(cost, constraints=same, bounds=positive, options={"presolve": presolve})
-        if answer.status == 0:
-            return _inside(weights, space.pulls @ (answer.x / _UNIT - weights))
-    raise ArithmeticError(f"the linear program over {len(weights)} keys was not solved: {answer.message}")
+        return Proof(best, 0.0, 0.0)
+    keys, rank = space.reached.shape
+    low, high = row_intervals(weights, space.reached)
+    one, none = np.eye(keys), np.zeros((keys, keys))  # columns: what keys gain, what they lose, whether they gain
+    same = LinearConstraint(np.hstack([space.reached.T, -space.reached.T, np.zeros((rank, keys))]), 0, 0)
+    gains = LinearConstraint(np.hstack([one, none, -np.diag(high - weights)]), -np.inf, 0)
+    losses = LinearConstraint(np.hstack([none, one, np.diag(weights - low)]), -np.inf, weights - low)
+    most = np.concatenate([high - weights, weights - low, np.ones(keys)])
+    answer = milp(
+        np.concatenate([np.zeros(keys), -np.ones(keys), np.zeros(keys)]),
+        integrality=np.repeat([0, 0, 1], keys),
+        bounds=Bounds(0, most),
+        constraints=[same, gains, losses],
+        options={"time_limit": seconds, "mip_rel_gap": 0},
+    )
+    if answer.x is not None:
+        found = _inside(weights, space.pulls @ (answer.x[:keys] - answer.x[keys : 2 * keys]))
+        best = found if distance(found, weights) > distance(best, weights) else best
+    reached = float(distance(best, weights))
+    known = getattr(answer, "mip_dual_bound", None)
+    bound = distance_bound(weights, space) if known is None else min(-float(known), 1.0)
+    return Proof(best, reached, max(bound, reached))
 
 
 def _inside(weights: Row, move: Row) -> Row:
@@ -224,7 +229,7 @@ def alternative_maps(
     step = attention * visible
     program = attention * visible
     freedom = 0
-    for query, seen, space in _spaces(value, visible):
+    for query, seen, space in spaces(value, visible):
         row = attention[query, seen]
         step[query, seen] = largest_step(row, space)
         program[query, seen] = furthest(row, space, starts=starts, rounds=rounds, generator=generator)
@@ -238,15 +243,5 @@ def bounds(
     visible: Bool[np.ndarray, "query key"],
 ) -> Iterator[float]:
     """Yield ``distance_bound`` of every query's row, one after the other."""
-    for query, seen, space in _spaces(value, visible):
+    for query, seen, space in spaces(value, visible):
         yield distance_bound(attention[query, seen], space)
-
-
-def _spaces(value: NDArray[np.float64], visible: NDArray[np.bool_]) -> Iterator[tuple[int, NDArray[np.bool_], Space]]:
-    """Yield each query, what it sees and its null space, which queries that see the same share."""
-    before: NDArray[np.bool_] | None = None
-    for query, seen in enumerate(visible):
-        if before is None or not np.array_equal(before, seen):
-            space = space_of(value[seen])
-            before = seen
-        yield query, seen, space

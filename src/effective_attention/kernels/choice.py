@@ -40,6 +40,13 @@ class LayeredGraph(Protocol):
         """Return the maximum flow (source, key)."""
 
 
+class Polytope(Protocol):
+    """``simplex.Polytope`` or ``simplex_reference.Polytope``."""
+
+    def least(self, cost: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+        """Return a vertex (key,) of least cost, and a cost that no point is below."""
+
+
 # --- what the package calls ---
 
 
@@ -128,10 +135,47 @@ def layered_graph(capacity: NDArray[np.float64]) -> LayeredGraph:
     return max_flow_reference.LayeredGraph(capacity)
 
 
+def polytope(reached: NDArray[np.float64], weights: NDArray[np.float64]) -> Polytope:
+    """Return all rows with one row's output and sum, ready to be asked for the cheapest.
+
+    Args:
+        reached: Orthonormal columns, fewer than rows, that span the column space of ``[V, 1]``, (key, rank).
+        weights: The row, (key,), not negative.
+    """
+    if _compiles(_compile_simplex):
+        from effective_attention.kernels import simplex
+
+        return simplex.Polytope(reached, weights)
+    from effective_attention.kernels import simplex_reference
+
+    return simplex_reference.Polytope(reached, weights)
+
+
+def weight_intervals(
+    reached: NDArray[np.float64], sizes: NDArray[np.int64], which: NDArray[np.int64], weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the smallest and the largest value of every weight of many rows, (2, row, key); see ``polytope``.
+
+    Args:
+        reached: Of each space, (space, key, rank), 0 beyond its own sizes.
+        sizes: How many keys and columns each has, (space, 2).
+        which: The space of each row, (row,).
+        weights: The rows, (row, key).
+    """
+    if _compiles(_compile_simplex):
+        from effective_attention.kernels import simplex
+
+        return simplex.intervals(reached, sizes, which, weights)
+    from effective_attention.kernels import simplex_reference
+
+    return simplex_reference.intervals(reached, sizes, which, weights)
+
+
 def compile_all() -> bool:
     """Compile every loop for every type of number; return whether all could be."""
     types = [_compiles(_compile_cholesky, dtype) for dtype in (torch.float32, torch.float64)]
-    return all([*types, _compiles(_compile_moving_gram), _compiles(_compile_max_flow)])
+    others = [_compiles(one) for one in (_compile_moving_gram, _compile_max_flow, _compile_simplex)]
+    return all([*types, *others])
 
 
 def _readable(value: Tensor) -> Tensor:
@@ -158,6 +202,12 @@ def _compile_max_flow() -> None:
     from effective_attention.kernels import max_flow
 
     max_flow.compile_loops()
+
+
+def _compile_simplex() -> None:
+    from effective_attention.kernels import simplex
+
+    simplex.compile_loops()
 
 
 _known: dict[tuple[object, ...], bool] = {}

@@ -9,15 +9,17 @@ has no token) and ``relation`` (index into ``Context.relations``, -1: no word). 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from effective_attention.attention.trace import Trace
 from effective_attention.data.annotation.tagging import KINDS, UPOS
 from effective_attention.errors import UserError
+
+_MARKS = (".", ",")
 
 
 def of_kind(trace: Trace, kind: str) -> Bool[Tensor, "batch key"]:
@@ -35,3 +37,31 @@ def check_tags(tags: Sequence[str], option: str) -> None:
     unknown = [tag for tag in tags if tag not in UPOS]
     if unknown or not tags:
         raise UserError(f"{option} must be universal parts of speech ({', '.join(UPOS)}), got {list(tags)}")
+
+
+def period_and_comma_ids(vocabulary: Mapping[str, int]) -> list[int]:
+    """Return the ids of tokens that are a period or a comma, whatever signs a tokenizer writes around it.
+
+    Such signs stand for a space in front, or for the inside or the end of a word.
+
+    >>> period_and_comma_ids({".": 5, "##,": 6, "...": 7, "a": 8, ",</w>": 9})
+    [5, 6, 9]
+    """
+    return sorted(
+        number
+        for token, number in vocabulary.items()
+        if token.removesuffix("</w>").removeprefix("##").lstrip("\u0120\u2581") in _MARKS
+    )
+
+
+def token_types(trace: Trace, marks: Int[Tensor, " mark"]) -> Bool[Tensor, "batch key type"]:
+    """Tell the type of each token, [CLS], [SEP], period or comma, or other: a real token has exactly one, padding none.
+
+    Args:
+        trace: Of the tokens.
+        marks: The ids of periods and commas.
+    """
+    delimiters = [of_kind(trace, name) & trace.mask for name in ("cls", "sep")]
+    found = torch.isin(trace.inputs["input_ids"], marks.to(trace.mask.device)) & trace.mask
+    found = found & ~(delimiters[0] | delimiters[1])
+    return torch.stack([*delimiters, found, trace.mask & ~(delimiters[0] | delimiters[1] | found)], dim=-1)
