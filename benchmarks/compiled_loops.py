@@ -38,7 +38,7 @@ import numba
 import numpy as np
 import torch
 
-from effective_attention.kernels import cholesky, cholesky_reference, max_flow, max_flow_reference
+from effective_attention.kernels import cholesky, cholesky_reference, max_flow, max_flow_reference, memory, tiles
 
 SHIFT = 1e-12
 Contestants = dict[str, Callable[[], object]]
@@ -48,12 +48,13 @@ Contestants = dict[str, Callable[[], object]]
 
 
 def without_vectors(folder: Path) -> ModuleType:
-    """`cholesky.py` as it is, but for where it takes its vectors from."""
-    source = Path(str(cholesky.__file__)).read_text()
-    needed = "from effective_attention.kernels.vectors import"
-    if source.count(needed) != 1:
-        raise ValueError(f"cholesky.py has no single line {needed!r}: this benchmark no longer knows what to replace")
-    (folder / "plain_cholesky.py").write_text(source.replace(needed, "from plain_vectors import"))
+    """`cholesky.py`, and the files of ours it is made of, as they are, but for where they take their vectors from."""
+    ours = "effective_attention.kernels."
+    for module in (memory, tiles, cholesky):
+        source = Path(str(module.__file__)).read_text()
+        for name in ("vectors", "memory", "tiles"):
+            source = source.replace(f"from {ours}{name} import", f"from plain_{name} import")
+        (folder / f"plain_{module.__name__.removeprefix(ours)}.py").write_text(source)
     sys.path[:0] = [str(folder), str(Path(__file__).parent)]
     return import_module("plain_cholesky")
 

@@ -10,7 +10,9 @@ from typing import Any
 from numba import njit
 
 COMPILE: dict[str, Any] = {"nogil": True, "cache": True, "error_model": "numpy"}
-LANES = 8
+LANES = SPARE = 8
+LINE = 64
+WIDE = False
 FUSED: dict[str, Any] = {"fastmath": {"contract"}, **COMPILE}  # a product and a sum may be one instruction
 
 

@@ -110,12 +110,17 @@ def rows_of(
 
     ``queries`` are the places of the rows in the solution.
     """
-    coefficients = solution.coefficients.flatten(1, 2)[:, :, queries]
     rank = solution.rank.repeat_interleave(weights.shape[1] // value.shape[1], dim=1)[:, :, queries]
+    free = rank == visible.sum(dim=-1)  # (batch, head, row)
+    others = (~free).flatten(0, 1).any(dim=0).nonzero()[:, 0]  # rows that are not free in some head
+    if len(others) == 0:
+        return weights
+    places = torch.arange(solution.rank.shape[-1], device=others.device)[queries][others]
+    coefficients = solution.coefficients.flatten(1, 2)[:, :, places]
     with without_autocast(value.device):
-        found = coefficients @ for_each_head(value, weights.shape[1]).double().mT
-    free = rank == visible.sum(dim=-1)
-    return torch.where(free[..., None], weights, (found * visible).to(weights.dtype))
+        found = coefficients @ for_each_head(value.double(), weights.shape[1]).mT
+    found = (found * visible.expand(-1, -1, weights.shape[2], -1)[:, :, others]).to(weights.dtype)
+    return weights.index_copy(2, others, torch.where(free[:, :, others, None], weights[:, :, others], found))
 
 
 def from_solution(output: Tensor, value: Tensor, intervals: Intervals, solution: Solution) -> Factors:
@@ -137,7 +142,8 @@ def from_solution(output: Tensor, value: Tensor, intervals: Intervals, solution:
 
 def _squared_sizes(value: Tensor, intervals: Intervals) -> Tensor:
     """Return the sum of squares of the values that each query sees, (batch, shared, query)."""
-    size = torch.linalg.vector_norm(value, dim=-1, dtype=torch.float64).square()  # makes no copy in float64
+    wide = torch.promote_types(value.dtype, torch.float32)  # float64 takes longer, and gains nothing here
+    size = torch.linalg.vector_norm(value, dim=-1, dtype=wide).double().square()
     size = torch.where(intervals.seen, size, 0)
     up_to = torch.nn.functional.pad(size.cumsum(dim=-1), (1, 0))
     places = (part.expand(*size.shape[:2], -1) for part in (intervals.stop, intervals.start))

@@ -51,12 +51,12 @@ def solve(
 
     places = flat(intervals.start), flat(intervals.stop)
     order = _order(*places, value.shape[2])
-    outputs = output.flatten(0, 1).double()
+    outputs = _double(output).flatten(0, 1)
     if order is not None:
         places = places[0].gather(1, order), places[1].gather(1, order)
         outputs = _in_order(outputs, order)
     options: dict[str, Any] = {"state": state, "skip_independent": skip_independent}
-    found = choice.solve_along(value.flatten(0, 1), flat(intervals.seen), *places, outputs, **options)
+    found = choice.solve_along(_double(value).flatten(0, 1), flat(intervals.seen), *places, outputs, **options)
     if order is not None:
         found = _unsorted(found, order)
     certain = found.bound * rtol < 1  # then nothing that was kept counts as zero
@@ -68,6 +68,11 @@ def solve(
         torch.where(certain, found.bound, torch.inf).view(batch, shared, queries),
         torch.where(certain, found.rank, -1).view(batch, shared, queries),
     )
+
+
+def _double(part: Tensor) -> Tensor:
+    """Return numbers in float64, one behind the other: a kernel's are most often not, and would be copied twice."""
+    return part.detach().to(torch.float64, memory_format=torch.contiguous_format)
 
 
 def _order(start: Tensor, stop: Tensor, keys: int) -> Int[Tensor, "problem query"] | None:

@@ -118,7 +118,7 @@ def _few(call: Plain, intervals: Intervals) -> Tensor:
 def _by_intervals(call: Plain, intervals: Intervals, output: Tensor) -> Factors | None:
     few = _few(call, intervals)
     rows = _Rows.of(call, intervals, few)
-    answers = output.double()
+    answers = output.to(torch.float64, memory_format=torch.contiguous_format)
     answers[:, :, rows.queries] = rows.output
     solution = solve_shared(answers, call.value, intervals, skip_independent=True)  # few keys: weights are known
     factors = _rounded(from_solution(output, call.value, intervals, solution), output.dtype)
@@ -186,4 +186,6 @@ class _Rows:
     @property
     def output(self) -> Tensor:
         """Return what the queries hand on, in float64."""
-        return self.weights.double() @ for_each_head(self.value, self.weights.shape[1]).double()
+        batch, heads, rows, keys = self.weights.shape
+        folded = self.weights.double().reshape(batch, heads // self.groups, self.groups * rows, keys)
+        return (folded @ self.value.double()).view(batch, heads, rows, self.value.shape[-1])

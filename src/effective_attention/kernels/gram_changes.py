@@ -29,7 +29,7 @@ from effective_attention.kernels.small_matrices import (
     whiten,
 )
 from effective_attention.kernels.solution import LIMIT
-from effective_attention.kernels.threads import loop
+from effective_attention.kernels.threads import leaf, loop
 
 _NEGLIGIBLE = 1e-12  # of the size of V: a part outside the span that is no larger is rounding
 CHANGES = 64  # before P is made anew
@@ -43,7 +43,7 @@ _LEFT = 2e-7  # of the shift, that V may have below it: that much of a row's att
 _GAP = 0.01  # at most, as the sum of x (1 - x) over eigenvalues: see _rank_above
 
 
-@loop
+@leaf
 def forget(gram, inverse, outside, places, sums):  # type: ignore[no-untyped-def]
     """Begin with no key: every direction is outside their span."""
     clear(gram)
@@ -65,26 +65,26 @@ def begin_with(value, seen, start, stop, gram, places, sums):  # type: ignore[no
     sums[0] = 0.0
 
 
-@loop
+@leaf
 def clear(matrix):  # type: ignore[no-untyped-def]
     for row in range(len(matrix)):
         for column in range(len(matrix)):
             matrix[row, column] = 0.0
 
 
-@loop
+@leaf
 def read(matrix, row, line):  # type: ignore[no-untyped-def]
     for k in range(matrix.shape[1]):
         line[0, k] = matrix[row, k]
 
 
-@loop
+@leaf
 def write(matrix, row, line):  # type: ignore[no-untyped-def]
     for k in range(matrix.shape[1]):
         matrix[row, k] = line[0, k]
 
 
-@loop
+@leaf
 def add(gram, inverse, outside, places, width, lines):  # type: ignore[no-untyped-def]
     """Take in the key whose values stand in ``lines[0]``."""
     key, reached, part = lines[0], lines[1], lines[2]
@@ -107,7 +107,7 @@ def add(gram, inverse, outside, places, width, lines):  # type: ignore[no-untype
     places[5] += 1
 
 
-@loop
+@leaf
 def _add_dimension(inverse, outside, places, new, lines):  # type: ignore[no-untyped-def]
     """Take in a key of which ``lines[2]`` lies outside the span, with the squared length ``new``."""
     key, reached, part, half = lines[0], lines[1], lines[2], lines[3]
@@ -120,7 +120,7 @@ def _add_dimension(inverse, outside, places, new, lines):  # type: ignore[no-unt
     places[5] = CHANGES  # to be made anew as soon as that is possible
 
 
-@loop
+@leaf
 def _look_at_condition(gram, inverse, places, width):  # type: ignore[no-untyped-def]
     """Change the mode where the dimensions are complete, or one of them is too thin to go on with."""
     if not trace(gram, width) * trace(inverse, width) < LIMIT**2:
@@ -129,7 +129,7 @@ def _look_at_condition(gram, inverse, places, width):  # type: ignore[no-untyped
         places[4] = FULL
 
 
-@loop
+@leaf
 def remove(gram, inverse, places, sums, lines):  # type: ignore[no-untyped-def]
     """Take away the key whose values stand in ``lines[0]``."""
     key, reached = lines[0], lines[1]
@@ -162,7 +162,7 @@ def renew(value, seen, gram, inverse, places, sums, room, line):  # type: ignore
         _make_shifted(value, seen, gram, inverse, places, room)
 
 
-@loop
+@leaf
 def _make_full(gram, inverse, places, sums, width, room):  # type: ignore[no-untyped-def]
     """Invert G, if its condition number allows it."""
     once = sums[0] > 0 and places[2] < _MANY * width
@@ -198,7 +198,7 @@ def _make_shifted(value, seen, gram, inverse, places, room):  # type: ignore[no-
             return
 
 
-@loop
+@leaf
 def _whiten(gram, whitener, shift, width, factor):  # type: ignore[no-untyped-def]
     """Fill ``whitener`` with R, ``R R^T`` the inverse of ``G + shift I``; return whether there is one."""
     for k in range(width):
@@ -212,7 +212,7 @@ def _whiten(gram, whitener, shift, width, factor):  # type: ignore[no-untyped-de
     return found
 
 
-@loop
+@leaf
 def _rank_above(inverse, shift, width):  # type: ignore[no-untyped-def]
     """Return how many eigenvalues of G lie far above the shift, if all others lie far below it; else -1.
 
@@ -242,7 +242,7 @@ def _below(value, seen, inverse, places, shift):  # type: ignore[no-untyped-def]
     return shift**4 * total
 
 
-@loop
+@leaf
 def _sum_anew(value, seen, gram, places, line):  # type: ignore[no-untyped-def]
     clear(gram)
     for key in range(places[0], places[1]):
@@ -251,14 +251,14 @@ def _sum_anew(value, seen, gram, places, line):  # type: ignore[no-untyped-def]
             change(gram, 1.0, line, line)
 
 
-@loop
+@leaf
 def _set_spare(matrix, width, number):  # type: ignore[no-untyped-def]
     """Fill the diagonal of the columns that are there only to make the size a multiple of 8."""
     for k in range(width, len(matrix)):
         matrix[k, k] = number
 
 
-@loop
+@leaf
 def proved(gram, inverse, places, sums, width):  # type: ignore[no-untyped-def]
     """Return rank and bound of the condition number of the keys at hand; -1 and infinity where neither is proved."""
     if places[4] == _STALE:
@@ -270,7 +270,7 @@ def proved(gram, inverse, places, sums, width):  # type: ignore[no-untyped-def]
     return places[3], up_to_limit(np.sqrt(trace(gram, width) * trace(inverse, width)))
 
 
-@loop
+@leaf
 def up_to_limit(condition):  # type: ignore[no-untyped-def]
     """Return a bound of the condition number, infinite where P is not exact enough for it."""
     return condition if condition <= LIMIT else np.inf

@@ -18,15 +18,16 @@ import numpy as np
 
 from effective_attention.kernels.cholesky import factor_gram
 from effective_attention.kernels.gram_changes import up_to_limit
+from effective_attention.kernels.memory import room
 from effective_attention.kernels.small_matrices import (
-    add_product,
+    add_gram,
     multiply_lower,
     multiply_matrices,
     solve_transposed,
     trace,
     transpose,
 )
-from effective_attention.kernels.threads import loop
+from effective_attention.kernels.threads import leaf, loop
 
 _KEYS = 16  # at a time: with more, what they need among themselves costs more than is saved; a multiple of 8
 
@@ -35,9 +36,9 @@ _KEYS = 16  # at a time: with more, what they need among themselves costs more t
 def extend(value, gram, inverse, places, output, coefficients, result, bound, rank, query, run):  # type: ignore[no-untyped-def]
     """Take in a key and solve, ``run`` times, from ``query`` on."""
     size = len(gram)
-    keys, lines = np.zeros((_KEYS, size)), np.zeros((_KEYS, size))
-    turned, turned_lines = np.empty((size, _KEYS)), np.empty((size, _KEYS))
-    room = np.zeros((3, _KEYS, size))
+    keys, lines = room(_KEYS, size), room(_KEYS, size)
+    turned, turned_lines = room(size, _KEYS), room(size, _KEYS)
+    rows = room(_KEYS, size), room(_KEYS, size), room(_KEYS, size), room(_KEYS, _KEYS)
     for done in range(0, run, _KEYS):
         count = min(_KEYS, run - done)
         here = query + done
@@ -47,13 +48,13 @@ def extend(value, gram, inverse, places, output, coefficients, result, bound, ra
         transpose(lines, turned_lines)
         _bound_conditions(gram, inverse, keys, lines, value.shape[1], bound, rank, here, count)
         for member in range(len(output)):
-            _copy_rows(output[member], here, room[0], count)
-            _solve(inverse, lines, turned_lines, room)
-            _write_rows(room[1], coefficients[member], here, count)
-            _hand_on(gram, keys, turned, room)
-            _write_rows(room[2], result[member], here, count)
-        add_product(inverse, -1.0, turned_lines, lines)
-        add_product(gram, 1.0, turned, keys)
+            _copy_rows(output[member], here, rows[0], count)
+            _solve(inverse, lines, turned_lines, rows)
+            _write_rows(rows[1], coefficients[member], here, count)
+            _hand_on(gram, keys, turned, rows)
+            _write_rows(rows[2], result[member], here, count)
+        add_gram(inverse, -1.0, lines)
+        add_gram(gram, 1.0, keys)
     places[1] += run
     places[2] += run
     places[5] += run
@@ -62,7 +63,7 @@ def extend(value, gram, inverse, places, output, coefficients, result, bound, ra
 @loop
 def _find_lines(keys, turned, inverse, lines):  # type: ignore[no-untyped-def]
     """Fill ``lines`` with Z."""
-    square, factor = np.empty((_KEYS, _KEYS)), np.empty((_KEYS, _KEYS))
+    square, factor = room(_KEYS, _KEYS), room(_KEYS, _KEYS)
     multiply_matrices(keys, inverse, lines)
     multiply_matrices(lines, turned, square)
     for k in range(_KEYS):
@@ -71,7 +72,7 @@ def _find_lines(keys, turned, inverse, lines):  # type: ignore[no-untyped-def]
     solve_transposed(factor, lines)
 
 
-@loop
+@leaf
 def _bound_conditions(gram, inverse, keys, lines, width, bound, rank, query, count):  # type: ignore[no-untyped-def]
     """Bound the condition number of each query's keys by the traces of G and P, which change with each key."""
     first, second = trace(gram, width), trace(inverse, width)
@@ -82,25 +83,23 @@ def _bound_conditions(gram, inverse, keys, lines, width, bound, rank, query, cou
         rank[query + k] = width
 
 
-@loop
-def _solve(inverse, lines, turned_lines, room):  # type: ignore[no-untyped-def]
-    """Fill ``room[1]`` with the coefficients of the outputs in ``room[0]``."""
-    square = np.empty((_KEYS, _KEYS))
-    multiply_matrices(room[0], inverse, room[1])
-    multiply_matrices(room[0], turned_lines, square)
-    multiply_lower(-1.0, square, lines, room[1])
+@leaf
+def _solve(inverse, lines, turned_lines, rows):  # type: ignore[no-untyped-def]
+    """Fill ``rows[1]`` with the coefficients of the outputs in ``rows[0]``; ``rows[3]`` is room to work in."""
+    multiply_matrices(rows[0], inverse, rows[1])
+    multiply_matrices(rows[0], turned_lines, rows[3])
+    multiply_lower(-1.0, rows[3], lines, rows[1])
 
 
-@loop
-def _hand_on(gram, keys, turned, room):  # type: ignore[no-untyped-def]
-    """Fill ``room[2]`` with the product of the coefficients in ``room[1]`` with each query's own G."""
-    square = np.empty((_KEYS, _KEYS))
-    multiply_matrices(room[1], gram, room[2])
-    multiply_matrices(room[1], turned, square)
-    multiply_lower(1.0, square, keys, room[2])
+@leaf
+def _hand_on(gram, keys, turned, rows):  # type: ignore[no-untyped-def]
+    """Fill ``rows[2]`` with the product of the coefficients in ``rows[1]`` with each query's own G."""
+    multiply_matrices(rows[1], gram, rows[2])
+    multiply_matrices(rows[1], turned, rows[3])
+    multiply_lower(1.0, rows[3], keys, rows[2])
 
 
-@loop(fastmath={"contract", "reassoc"})
+@leaf(fastmath={"contract", "reassoc"})
 def _square_of_row(matrix, row):  # type: ignore[no-untyped-def]
     total = 0.0
     for k in range(matrix.shape[1]):
@@ -108,7 +107,7 @@ def _square_of_row(matrix, row):  # type: ignore[no-untyped-def]
     return total
 
 
-@loop
+@leaf
 def _copy_rows(matrix, first, rows, count):  # type: ignore[no-untyped-def]
     """Copy ``count`` rows from the first on; those behind them are 0."""
     for row in range(count):
@@ -119,7 +118,7 @@ def _copy_rows(matrix, first, rows, count):  # type: ignore[no-untyped-def]
             rows[row, k] = 0.0
 
 
-@loop
+@leaf
 def _write_rows(rows, matrix, first, count):  # type: ignore[no-untyped-def]
     for row in range(count):
         for k in range(matrix.shape[1]):

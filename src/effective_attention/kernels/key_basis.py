@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from effective_attention.kernels.small_matrices import change, dot, multiply
-from effective_attention.kernels.threads import loop
+from effective_attention.kernels.threads import leaf
 
 NOBODY = -1  # in place of a key: a unit vector
 _THERE = 1e-5  # of a basis key, that another must have at least to take its place
@@ -23,7 +23,7 @@ _ROUNDING = 1e-11  # of it, at most, where there is none
 _LARGEST = 4.0  # of a combination: beyond it a better basis is looked for
 
 
-@loop
+@leaf
 def begin(value, seen, start, stop, tableau, lines):  # type: ignore[no-untyped-def]
     """Choose a basis from all keys by elimination.
 
@@ -51,7 +51,7 @@ def begin(value, seen, start, stop, tableau, lines):  # type: ignore[no-untyped-
     return (_improve(tableau, count, width, lines) if _is_clear(combined, keys, count, width) else -1), longest
 
 
-@loop
+@leaf
 def _set_unit_vectors(tableau, width, length):  # type: ignore[no-untyped-def]
     """Let the basis be unit vectors of some length."""
     inverse, basis, _, _, keys, _ = tableau
@@ -64,13 +64,13 @@ def _set_unit_vectors(tableau, width, length):  # type: ignore[no-untyped-def]
         keys[place] = NOBODY
 
 
-@loop
+@leaf
 def _read(value, key, line):  # type: ignore[no-untyped-def]
     for k in range(value.shape[1]):
         line[0, k] = value[key, k]
 
 
-@loop
+@leaf
 def move(value, seen, start, stop, here, tableau, count, scale, lines):  # type: ignore[no-untyped-def]
     """Take in the keys that come, then let go those that go; return how many are left beside the basis, or -1."""
     inverse, _, combined, others, keys, spare = tableau
@@ -91,7 +91,7 @@ def move(value, seen, start, stop, here, tableau, count, scale, lines):  # type:
     return _improve(tableau, count, width, lines)
 
 
-@loop
+@leaf
 def _most_of_nobody(combined, keys, width):  # type: ignore[no-untyped-def]
     """Return the unit vector in the basis that a key has most of; -1 where there is none in the basis."""
     best = -1
@@ -101,7 +101,7 @@ def _most_of_nobody(combined, keys, width):  # type: ignore[no-untyped-def]
     return best
 
 
-@loop
+@leaf
 def _take_place(tableau, count, place, lines):  # type: ignore[no-untyped-def]
     """Let a key take the place of a unit vector, if one has a part of it; return how many are left beside the basis."""
     _, _, combined, others, _, spare = tableau
@@ -114,7 +114,7 @@ def _take_place(tableau, count, place, lines):  # type: ignore[no-untyped-def]
     return _drop(combined, others, spare, count, best)
 
 
-@loop
+@leaf
 def _is_clear(combined, keys, count, width):  # type: ignore[no-untyped-def]
     """Return whether keys beside the basis have nothing of the unit vectors in it, and set that to 0."""
     for place in range(width):
@@ -126,7 +126,7 @@ def _is_clear(combined, keys, count, width):  # type: ignore[no-untyped-def]
     return True
 
 
-@loop
+@leaf
 def _let_go(tableau, count, key, width, scale, lines):  # type: ignore[no-untyped-def]
     """Forget a key; return how many are left beside the basis, -1 where a dimension may go too, or may not."""
     inverse, _, combined, others, keys, spare = tableau
@@ -149,7 +149,7 @@ def _let_go(tableau, count, key, width, scale, lines):  # type: ignore[no-untype
     return _drop(combined, others, spare, count, best)
 
 
-@loop
+@leaf
 def _bring_nobody(inverse, combined, other, place, width, scale):  # type: ignore[no-untyped-def]
     """Put the unit vector that has most of the basis key at ``place`` beside the basis."""
     best = 0
@@ -161,7 +161,7 @@ def _bring_nobody(inverse, combined, other, place, width, scale):  # type: ignor
         other[0, k] = scale if k == best else 0.0
 
 
-@loop
+@leaf
 def _improve(tableau, count, width, lines):  # type: ignore[no-untyped-def]
     """Exchange keys while one beside the basis is a combination with a large factor: the basis is then a poor one."""
     combined = tableau[2]
@@ -177,7 +177,7 @@ def _improve(tableau, count, width, lines):  # type: ignore[no-untyped-def]
     return count
 
 
-@loop
+@leaf
 def _largest_at(combined, count, place):  # type: ignore[no-untyped-def]
     """Return which of the keys beside the basis has most of what is at ``place``."""
     best = 0
@@ -187,7 +187,7 @@ def _largest_at(combined, count, place):  # type: ignore[no-untyped-def]
     return best
 
 
-@loop
+@leaf
 def _exchange(tableau, count, row, place, lines):  # type: ignore[no-untyped-def]
     """Let a key beside the basis and the one at ``place`` of it change places."""
     inverse, basis, combined, others, keys, spare = tableau
@@ -210,7 +210,7 @@ def _exchange(tableau, count, row, place, lines):  # type: ignore[no-untyped-def
     keys[place], spare[row] = spare[row], keys[place]
 
 
-@loop
+@leaf
 def _drop(combined, others, spare, count, row):  # type: ignore[no-untyped-def]
     """Forget a key beside the basis; return how many are left."""
     last = count - 1
@@ -220,7 +220,7 @@ def _drop(combined, others, spare, count, row):  # type: ignore[no-untyped-def]
     return last
 
 
-@loop
+@leaf
 def rank_of(keys, width):  # type: ignore[no-untyped-def]
     """Return how many dimensions keys stand for."""
     rank = 0
@@ -229,7 +229,7 @@ def rank_of(keys, width):  # type: ignore[no-untyped-def]
     return rank
 
 
-@loop
+@leaf
 def size_of_keys(tableau, count, width):  # type: ignore[no-untyped-def]
     """Return the Frobenius norm of V."""
     _, basis, _, others, keys, _ = tableau

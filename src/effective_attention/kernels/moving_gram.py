@@ -45,9 +45,10 @@ from effective_attention.kernels.gram_changes import (
     write,
 )
 from effective_attention.kernels.gram_runs import extend
+from effective_attention.kernels.memory import room
 from effective_attention.kernels.small_matrices import multiply, multiply_rows
 from effective_attention.kernels.solution import LIMIT, Solution, State
-from effective_attention.kernels.threads import loop, share_out
+from effective_attention.kernels.threads import leaf, loop, share_out
 from effective_attention.kernels.tight_windows import follow_window, length_of_window_run
 from effective_attention.kernels.vectors import SPARE
 
@@ -100,7 +101,7 @@ def compile_loops() -> None:
 
 # --- one problem ---
 #
-# ``places`` and ``sums`` are those of ``State``, of one problem; ``room`` are two matrices and ``lines`` six vectors
+# ``places`` and ``sums`` are those of ``State``, of one problem; ``squares`` are two matrices and ``lines`` six vectors
 # (matrices of one row) to work in.
 
 
@@ -109,8 +110,8 @@ def _solve(value, seen, start, stop, output, skip, held, results):  # type: igno
     gram, inverse, outside, places, sums = held
     coefficients, result, bound, rank = results
     width, size = value.shape[1], len(gram)
-    lines = np.zeros((6, 1, size))
-    room = np.empty((2, size, size + SPARE))
+    lines = room(6, size).reshape(6, 1, size)
+    squares = room(size, size + SPARE), room(size, size + SPARE)
     seen_before = _count_before(seen)
     not_free = 0 if skip else len(start)  # up to this query it is known, or does not matter, which keys are independent
     not_tight = 0  # up to this one, windows could not be followed
@@ -128,7 +129,7 @@ def _solve(value, seen, start, stop, output, skip, held, results):  # type: igno
             extend(value, gram, inverse, places, output, *results, query, done)
         if done == 0:
             _move(value, seen, start[query], stop[query], gram, inverse, outside, places, sums, lines)
-            renew(value, seen, gram, inverse, places, sums, room, lines[0])
+            renew(value, seen, gram, inverse, places, sums, squares, lines[0])
             _solve_here(gram, inverse, places, lines, output, coefficients, result, query)
             rank[query], bound[query] = proved(gram, inverse, places, sums, width)
             done = 1
@@ -153,7 +154,7 @@ def _skip_free(value, seen, seen_before, start, stop, output, held, results, que
     return run, 0
 
 
-@loop
+@leaf
 def _length_of_free_run(seen_before, start, stop, query, width):  # type: ignore[no-untyped-def]
     """Count the queries from here on that together see no more keys than there are dimensions; where those are."""
     first, last = start[query], stop[query]
@@ -167,7 +168,7 @@ def _length_of_free_run(seen_before, start, stop, query, width):  # type: ignore
     return k - query, first, last
 
 
-@loop
+@leaf
 def _hand_on(output, results, query):  # type: ignore[no-untyped-def]
     """Hand on what is asked for, without coefficients."""
     coefficients, result, _, _ = results
@@ -186,7 +187,7 @@ def _count_before(seen):  # type: ignore[no-untyped-def]
     return counts
 
 
-@loop
+@leaf
 def _length_of_run(seen, start, stop, query, places):  # type: ignore[no-untyped-def]
     """Count the queries from here on that see one key more each, where the dimensions are complete."""
     if places[4] != FULL:
@@ -199,7 +200,7 @@ def _length_of_run(seen, start, stop, query, places):  # type: ignore[no-untyped
     return most
 
 
-@loop
+@leaf
 def _solve_here(gram, inverse, places, lines, output, coefficients, result, query):  # type: ignore[no-untyped-def]
     """Solve for the keys at hand; with a shifted inverse again and again, for what is left."""
     answer, solved, back, more = lines[1], lines[3], lines[4], lines[5]
@@ -219,7 +220,7 @@ def _solve_here(gram, inverse, places, lines, output, coefficients, result, quer
         write(result[member], query, back)
 
 
-@loop
+@leaf
 def _apply(inverse, places, answer, solved, between):  # type: ignore[no-untyped-def]
     """Do ``solved = P answer``, whatever P is made of."""
     if places[4] == FACTORED:

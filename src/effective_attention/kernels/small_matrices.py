@@ -8,51 +8,53 @@ from __future__ import annotations
 
 import numpy as np
 
-from effective_attention.kernels.cholesky import (
-    factor_gram,
-    invert,
+from effective_attention.kernels.cholesky import factor_gram, invert
+from effective_attention.kernels.threads import leaf
+from effective_attention.kernels.tiles import (
+    BLOCK_COLUMNS,
+    BLOCK_ROWS,
     less_rows_above,
     load_tile,
-    product_tile,
+    put_gram,
+    put_product,
     read_block,
     solve_from_top,
     store_tile,
-    tile_plus,
 )
-from effective_attention.kernels.threads import loop
 from effective_attention.kernels.vectors import LANES, load, plus, store, zeros
 
 
-@loop
+@leaf
 def multiply_matrices(left, right, result):  # type: ignore[no-untyped-def]
     """Do ``result = left right``, in as many columns as the result has."""
-    for column in range(0, result.shape[1], LANES):  # eight columns of ``right`` stay in the nearest cache
-        for top in range(0, len(left), 4):
-            store_tile(result, top, column, product_tile(left, right, 0, len(right), top, column))
+    size = len(left), result.shape[1]
+    for column in range(0, result.shape[1], BLOCK_COLUMNS):  # these of ``right`` stay in the nearest cache
+        for top in range(0, len(left), BLOCK_ROWS):
+            put_product(left, right, 0, len(right), (top, column), result, size, False, 1.0)
 
 
-@loop
+@leaf
 def multiply_lower(factor, left, right, result):  # type: ignore[no-untyped-def]
     """Do ``result += factor L right``, L being what stands on and below the diagonal of ``left``; clear the rest."""
     for row in range(len(left)):
         for column in range(row + 1, left.shape[1]):
             left[row, column] = 0.0
-    for column in range(0, right.shape[1], LANES):
-        for top in range(0, len(left), 4):
-            tile = product_tile(left, right, 0, top + 4, top, column)
-            store_tile(result, top, column, tile_plus(load_tile(result, top, column), factor, tile))
+    size = len(left), right.shape[1]
+    for column in range(0, right.shape[1], BLOCK_COLUMNS):
+        for top in range(0, len(left), BLOCK_ROWS):
+            put_product(left, right, 0, top + BLOCK_ROWS, (top, column), result, size, True, factor)
 
 
-@loop
-def add_product(matrix, factor, left, right):  # type: ignore[no-untyped-def]
-    """Do ``matrix += factor left right``."""
-    for column in range(0, right.shape[1], LANES):
-        for top in range(0, len(left), 4):
-            tile = product_tile(left, right, 0, len(right), top, column)
-            store_tile(matrix, top, column, tile_plus(load_tile(matrix, top, column), factor, tile))
+@leaf
+def add_gram(matrix, factor, rows):  # type: ignore[no-untyped-def]
+    """Do ``matrix += factor rows^T rows``."""
+    size = rows.shape[1]
+    for column in range(0, size, BLOCK_COLUMNS):
+        for top in range(0, size, BLOCK_ROWS):
+            put_gram(rows, rows, 0, len(rows), (top, column), matrix, (size, size), True, factor)
 
 
-@loop
+@leaf
 def solve_transposed(factor, rows):  # type: ignore[no-untyped-def]
     """Overwrite ``rows`` with the X of ``U^T X = rows``, U being the upper triangle of ``factor``."""
     for top in range(0, len(rows), 4):
@@ -62,7 +64,7 @@ def solve_transposed(factor, rows):  # type: ignore[no-untyped-def]
             store_tile(rows, top, column, solve_from_top(scales, upper, tile))
 
 
-@loop
+@leaf
 def transpose(matrix, turned):  # type: ignore[no-untyped-def]
     """Fill ``turned`` with the transpose of as many columns as it has rows."""
     for row in range(len(matrix)):
@@ -70,7 +72,7 @@ def transpose(matrix, turned):  # type: ignore[no-untyped-def]
             turned[column, row] = matrix[row, column]
 
 
-@loop
+@leaf
 def multiply(matrix, vector, result):  # type: ignore[no-untyped-def]
     """Do ``result = matrix vector``."""
     size = len(matrix)
@@ -82,7 +84,7 @@ def multiply(matrix, vector, result):  # type: ignore[no-untyped-def]
         store(result, 0, column, plus(even, 1.0, odd))
 
 
-@loop
+@leaf
 def change(matrix, factor, left, right):  # type: ignore[no-untyped-def]
     """Do ``matrix += factor left right^T``."""
     size = len(matrix)
@@ -91,7 +93,7 @@ def change(matrix, factor, left, right):  # type: ignore[no-untyped-def]
             store(matrix, row, column, plus(load(matrix, row, column), factor * left[0, row], load(right, 0, column)))
 
 
-@loop(fastmath={"contract", "reassoc"})
+@leaf(fastmath={"contract", "reassoc"})
 def dot(left, right):  # type: ignore[no-untyped-def]
     """Return the sum of products of two vectors."""
     total = 0.0
@@ -100,7 +102,7 @@ def dot(left, right):  # type: ignore[no-untyped-def]
     return total
 
 
-@loop
+@leaf
 def trace(matrix, width):  # type: ignore[no-untyped-def]
     """Return the sum over the first ``width`` numbers of the diagonal."""
     total = 0.0
@@ -109,7 +111,7 @@ def trace(matrix, width):  # type: ignore[no-untyped-def]
     return total
 
 
-@loop(fastmath={"contract", "reassoc"})
+@leaf(fastmath={"contract", "reassoc"})
 def multiply_rows(matrix, vector, result):  # type: ignore[no-untyped-def]
     """Do ``result = matrix vector`` for a matrix that is not symmetric; ``multiply`` does it for the transpose."""
     for row in range(len(matrix)):
@@ -119,7 +121,7 @@ def multiply_rows(matrix, vector, result):  # type: ignore[no-untyped-def]
         result[0, row] = total
 
 
-@loop
+@leaf
 def change_both(matrix, left, right):  # type: ignore[no-untyped-def]
     """Do ``matrix += left right^T + right left^T``."""
     size = len(matrix)
@@ -130,7 +132,7 @@ def change_both(matrix, left, right):  # type: ignore[no-untyped-def]
             store(matrix, row, column, plus(numbers, left[0, row], other))
 
 
-@loop(fastmath={"contract", "reassoc"})
+@leaf(fastmath={"contract", "reassoc"})
 def sum_of_squares(matrix, width):  # type: ignore[no-untyped-def]
     """Return the sum over the first ``width`` rows; what else there is of them must be 0."""
     total = 0.0
@@ -142,7 +144,7 @@ def sum_of_squares(matrix, width):  # type: ignore[no-untyped-def]
     return total
 
 
-@loop
+@leaf
 def whiten(gram, whitener, factor):  # type: ignore[no-untyped-def]
     """Fill ``whitener`` with R, upper triangular, ``R R^T`` the inverse of ``gram``; return whether there is one.
 
@@ -158,14 +160,12 @@ def whiten(gram, whitener, factor):  # type: ignore[no-untyped-def]
     return bool(np.isfinite(whitener[0, 0]))
 
 
-@loop
+@leaf
 def square(whitener, result, turned):  # type: ignore[no-untyped-def]
     """Do ``result = R R^T`` for an upper triangular R; ``turned`` is room to work in."""
     size = len(whitener)
     transpose(whitener, turned)
-    for top in range(0, size, 4):
-        for column in range(top // LANES * LANES, size, LANES):
-            store_tile(result, top, column, product_tile(whitener, turned, column, size, top, column))
-    for row in range(size):
-        for column in range(row):
-            result[row, column] = result[column, row]
+    for column in range(0, size, BLOCK_COLUMNS):
+        for top in range(0, size, BLOCK_ROWS):
+            start = max(top, column)  # both factors are 0 before
+            put_product(whitener, turned, start, size, (top, column), result, (size, size), False, 1.0)

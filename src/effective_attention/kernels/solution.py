@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,5 +58,13 @@ class State:
         size = -(-width // _UNIT) * _UNIT
         shape = (problems, size, size + _UNIT)
         places = np.zeros((problems, 6), dtype=np.int64)
-        outside = np.tile(np.eye(size, size + _UNIT), (problems, 1, 1))
-        return cls(np.zeros(shape), np.zeros(shape), outside, places, np.zeros((problems, 2)))
+        outside = _zeros(*shape)
+        outside[:] = np.eye(size, size + _UNIT)
+        return cls(_zeros(*shape), _zeros(*shape), outside, places, np.zeros((problems, 2)))
+
+
+def _zeros(*shape: int) -> NDArray[np.float64]:
+    """Return matrices that begin on a line of the processor's cache, as those of ``memory.room`` do."""
+    numbers = np.zeros(math.prod(shape) + _UNIT)
+    first = -(numbers.ctypes.data // numbers.itemsize) % _UNIT
+    return numbers[first : first + math.prod(shape)].reshape(shape)

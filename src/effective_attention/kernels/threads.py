@@ -40,6 +40,15 @@ def loop(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     return compiled
 
 
+def leaf(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Compile a function that makes no array, and gives none back, as ``loop`` does.
+
+    Numba counts who uses an array, whenever a function is called with it: a step that all threads must agree on, and
+    that costs as much as a hundred sums. What makes no array has nothing to count.
+    """
+    return loop(function, _nrt=False, **options)
+
+
 @cache
 def stamp_of(folder: Path) -> str:
     """Return a text that changes whenever a Python file in the folder does."""

@@ -18,8 +18,9 @@ from __future__ import annotations
 import numpy as np
 
 from effective_attention.kernels.key_basis import NOBODY, begin, move, rank_of, size_of_keys
+from effective_attention.kernels.memory import room
 from effective_attention.kernels.small_matrices import dot, multiply, multiply_rows, sum_of_squares
-from effective_attention.kernels.threads import loop
+from effective_attention.kernels.threads import leaf, loop
 from effective_attention.kernels.vectors import LANES, SPARE
 
 LIMIT = 5e5
@@ -30,7 +31,7 @@ _EXACT = 1e-8  # of a row of effective attention, how far it may be off
 _AGAIN = 3  # times an answer is improved before it is given up
 
 
-@loop
+@leaf
 def length_of_window_run(seen_before, start, stop, query, width):  # type: ignore[no-untyped-def]
     """Count the queries from here on that see a few more keys than there are dimensions, or fewer, and move along.
 
@@ -57,10 +58,11 @@ def follow_window(value, seen, start, stop, output, coefficients, result, bound,
     width = value.shape[1]
     padded = -(-width // LANES) * LANES
     rows = width + MOST + _ROOM + 1
-    square = np.zeros((2, padded, padded + SPARE))  # X, B
-    beside = np.zeros((2, rows, 1, padded))  # C, and the other keys' values
+    square = room(padded, padded + SPARE), room(padded, padded + SPARE)  # X, B
+    combined, others = room(rows, padded), room(rows, padded)  # C, and the other keys' values
+    beside = combined.reshape(rows, 1, padded), others.reshape(rows, 1, padded)
     keys, spare = np.zeros(padded, dtype=np.int64), np.zeros(rows, dtype=np.int64)  # whose they are
-    lines = np.zeros((6, 1, padded))
+    lines = room(6, padded).reshape(6, 1, padded)
     tableau = square[0], square[1], beside[0], beside[1], keys, spare
     count, scale = -1, 0.0
     for done in range(run):
@@ -133,7 +135,7 @@ def _find_weights(tableau, count, factor, free, size, output, lines):  # type: i
     return False
 
 
-@loop
+@leaf
 def _find_coefficients(inverse, basis, lines):  # type: ignore[no-untyped-def]
     """Find w (``lines[4]``) with ``B w = e``; return whether that holds."""
     answer, weights, more, coefficients = lines[0], lines[1], lines[2], lines[4]
@@ -203,7 +205,7 @@ def _factor(rows, count, shift):  # type: ignore[no-untyped-def]
     return factor
 
 
-@loop
+@leaf
 def _solve_small(factor, parts):  # type: ignore[no-untyped-def]
     """Solve ``F F^T x = parts`` in place, F being lower triangular."""
     for row in range(len(parts)):
@@ -216,7 +218,7 @@ def _solve_small(factor, parts):  # type: ignore[no-untyped-def]
         parts[row] /= factor[row, row]
 
 
-@loop
+@leaf
 def _hand_on(basis, weights, others, free, count, back):  # type: ignore[no-untyped-def]
     """Do ``back = e V``."""
     multiply(basis, weights, back)
@@ -225,7 +227,7 @@ def _hand_on(basis, weights, others, free, count, back):  # type: ignore[no-unty
             back[0, k] += free[row] * others[row, 0, k]
 
 
-@loop(fastmath={"contract", "reassoc"})
+@leaf(fastmath={"contract", "reassoc"})
 def _distance(left, right):  # type: ignore[no-untyped-def]
     total = 0.0
     for k in range(left.shape[1]):

@@ -16,7 +16,8 @@ README.md beside this file says what it gains and how to do without it.
 
 from __future__ import annotations
 
-from llvmlite import ir
+import numba
+from llvmlite import binding, ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic, models, register_model
 
@@ -24,7 +25,21 @@ LANES = 8
 SPARE = 8
 """Columns that a matrix has beyond those in use. Rows of 64 numbers, of one head's width, are 512 bytes apart, and the
 processor's nearest cache has room for few numbers at such a distance: with 72 a product is 1.6 times as fast."""
+LINE = 64
+"""Bytes that the processor's cache moves at once; eight numbers that lie on two such lines take twice as long."""
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
+
+
+def _is_wide() -> bool:
+    """Tell whether eight numbers fit one register; numba's settings may ask for less than the processor has."""
+    features, name = numba.config.CPU_FEATURES, numba.config.CPU_NAME
+    if features is not None:
+        return "+avx512f" in features
+    return name in (None, "host") and bool(binding.get_host_cpu_features().get("avx512f", False))
+
+
+WIDE = _is_wide()
+"""Whether the processor has registers of eight numbers, and 32 of them."""
 
 
 class Eight(types.Type):
