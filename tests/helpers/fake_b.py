@@ -15,8 +15,10 @@ from effective_attention.analyses.faithfulness import ERASED
 from effective_attention.analyses.faithfulness import SCHEMA as FAITHFULNESS
 from effective_attention.analyses.identified import SCHEMA as IDENTIFIED
 from effective_attention.analyses.pronouns import SCHEMA as PRONOUNS
+from effective_attention.analyses.sinks import SCHEMA as SINKS
 from effective_attention.analyses.token_type_profile import SCHEMA as TOKEN_TYPE_PROFILE
 
+COMPARED_SINKS = ("standard", "effective", "affine", "norm", "leverage", "value_norm")
 TOKENS = ("[CLS]", "new", "anti", "##biotics", "cost", "$5", "[SEP]", "<script>alert(1)</script>", "[SEP]")
 PRONOUN_TEXT = "The author talked to Sara about [MASK] $5 book ."
 CANDIDATES = {"his": 0.06, "her": 0.18}
@@ -37,6 +39,7 @@ def fake_b(task: str, seed: int, layers: int, heads: int) -> dict[str, pd.DataFr
         "alternative_attention": alternative_attention(random, layers, heads),
         "token_type_profile": token_type_profile(random, layers, heads),
         "identified": identified(random, layers, heads),
+        "sinks": sinks(random, layers, heads),
     }
 
 
@@ -126,6 +129,31 @@ def identified(random: np.random.Generator, layers: int, heads: int) -> pd.DataF
         table[f"{axis}_token"] = table[axis].map(dict(enumerate(TOKENS)))
     table = table.assign(count=32)
     IDENTIFIED.check(table, "identified")
+    return table
+
+
+def sinks(random: np.random.Generator, layers: int, heads: int) -> pd.DataFrame:
+    """Make up heads that rest on [CLS], whose value is short; effective attention leaves little of that."""
+    table = SINKS.fake(random, {"layer": range(layers), "head": range(heads)})
+    order = pd.Series(COMPARED_SINKS).to_dict()
+    places = {name: place for place, name in order.items()}
+    pairs = table["measure"].map(places) < table["other"].map(places)
+    table = table[(table["quantity"] != "correlation") | pairs].reset_index(drop=True)
+    strongest = table["place"] == "strongest"
+    received = table["attention"].map({"standard": 0.5, "effective": 0.04, "affine": 0.3})
+    table["value"] = received.where(strongest, received / 20).where(table["quantity"] == "received", table["value"])
+    leverage = table["quantity"].isin(["leverage", "affine_leverage"])
+    table["value"] = table["value"].where(~leverage, np.where(strongest, 0.1, 0.6))
+    shares = {"cls": 0.9, "sep": 0.1, "first": 0.0, "punctuation": 0.0, "other": 0.0}
+    table["value"] = table["kind"].map(shares).astype(float).fillna(table["value"])
+    table.loc[table["quantity"] == "excess", "value"] = -0.01
+    table.loc[table["quantity"] == "sink", "value"] = 0.75
+    table.loc[table["quantity"] == "interval", ["value", "low", "high"]] = 0.5, 0.45, 0.55
+    agreement = table["measure"].map({"standard": 0.9, "effective": 0.6, "affine": 0.4})
+    table["value"] = table["value"].where(table["other"] != "norm", agreement)
+    table["low"] = table["low"].where(table["quantity"] != "correlation", table["value"] - 0.05)
+    table["high"] = table["high"].where(table["quantity"] != "correlation", table["value"] + 0.05)
+    SINKS.check(table, "sinks")
     return table
 
 

@@ -6,6 +6,7 @@ SMALL = {
     "dependency_alignment": ["analysis.dependency_alignment.least=0"],  # not slow, but the split is small
     "alternative_attention": ["analysis.alternative_attention.heads=shown", "analysis.alternative_attention.starts=1"],
     "identified": ["analysis.identified.examples=3", "analysis.identified.queries=2", "analysis.identified.put_in=2"],
+    "sinks": ["analysis.sinks.interval_examples=2", "analysis.sinks.interval_queries=2"],
     "token_identity": [
         "analysis.token_identity.folds=2",
         "analysis.token_identity.neighbours=[1]",

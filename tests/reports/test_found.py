@@ -142,6 +142,18 @@ FLIPS: dict[str, list[Case]] = {
         (as_it_is, "2 of 9 tokens are necessary"),
         (nothing_necessary, "0 of 9 tokens are necessary: no"),
     ],
+    "sinks": [
+        (
+            as_it_is,
+            "In 75 % of heads and texts one token is a sink; the token that receives most is mostly [CLS] (90 %).",
+        ),
+        (as_it_is, "The strongest token receives 0.500 of a head's attention, 0.040 of effective attention"),
+        (as_it_is, "could be 0.450 to 0.550: effective attention's 0.040 lies outside that."),
+        (both(0.5, 0.5), "effective attention's 0.500 lies inside that."),
+        (as_it_is, "No effective weight exceeds its bound"),
+        (where(lambda table: table["quantity"] == "excess", 0.2), "exceeds its bound by 0.200: that should not be."),
+        (as_it_is, "best by standard 0.90, effective 0.60 and affine 0.40"),
+    ],
     "alternative_attention": [
         (
             where(lambda table: table["quantity"] == "distance", 0.25),

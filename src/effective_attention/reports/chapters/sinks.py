@@ -1,0 +1,284 @@
+"""Resting places of attention: what the report says and shows of ``sinks``."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from pandas import DataFrame, Series
+
+from effective_attention.reports.chapter import Chapter, Drawing
+from effective_attention.reports.drawing.layers import layer_axis, shared_legend, wrapped
+from effective_attention.reports.drawing.style import COLOURS, draw_cells, grid, styled, tidy_axes, width_for
+from effective_attention.reports.findings import listed, percent, said_of
+from effective_attention.reports.grid import Grid, number, span
+from effective_attention.reports.reductions import by_layer, one_line, panels
+
+_KINDS = ("standard", "effective", "affine")
+_TOKENS = {
+    "cls": "[CLS]",
+    "sep": "[SEP]",
+    "first": "the first token",
+    "punctuation": "a period or comma",
+    "other": "another token",
+}
+_MEASURES = {
+    "standard": "attention",
+    "effective": "effective",
+    "affine": "affine",
+    "norm": "norms",
+    "leverage": "leverage",
+    "value_norm": "value norm",
+}
+_ROUNDING = 1e-5
+
+
+def rows_of(table: DataFrame, quantity: str, **where: str) -> DataFrame:
+    """Return the rows of one quantity, and of what else is given."""
+    rows = table[table["quantity"] == quantity]
+    for name, value in where.items():
+        rows = rows[rows[name] == value]
+    return rows
+
+
+def mean_of(table: DataFrame, quantity: str, column: str = "value", **where: str) -> float:
+    """Return the mean over layers and heads, NaN where there are none."""
+    rows = rows_of(table, quantity, **where)
+    return float(rows[column].mean()) if len(rows) else float("nan")
+
+
+# --- figures ---
+
+
+@styled
+def sinks(table: DataFrame) -> Figure:
+    """Draw what the strongest token receives, layer by layer, and what it could receive with the same output."""
+    shown = panels(table)
+    figure, axes = wrapped(len(shown), height=1.9)
+    for axis, panel in zip(axes, shown, strict=True):
+        means = {kind: by_layer(rows_of(panel.table, "received", attention=kind, place="strongest")) for kind in _KINDS}
+        _band(axis, rows_of(panel.table, "interval"), means["standard"])
+        for kind in _KINDS:
+            axis.plot(means[kind].index, means[kind], color=COLOURS[kind], marker="o", markersize=2.5, label=kind)
+        axis.set(title=panel.title, ylim=(min(0.0, axis.get_ylim()[0]), None))
+        layer_axis(axis, label=False)
+    axes[0].set_ylabel("weight on the strongest token")
+    shared_legend(figure, axes, most=2 if len(shown) == 1 else 4)
+    return figure
+
+
+def _band(axes: Axes, ends: DataFrame, weights: Series) -> None:
+    """Draw how much lower and higher the weights could be: measured on a sample, so drawn around all texts' mean."""
+    if len(ends):
+        means = ends.astype({"layer": int}).groupby("layer")[["value", "low", "high"]].mean()
+        low, high = (weights + means[end] - means["value"] for end in ("low", "high"))
+        label = "possible with the same output"
+        axes.fill_between(weights.index, low, high, color=COLOURS["standard"], alpha=0.2, linewidth=0, label=label)
+
+
+@styled
+def sink_levels(table: DataFrame) -> Figure:
+    """Draw what is left of attention, and what values are like, by how much attention a token receives."""
+    shown = panels(table)
+    figure, axes = grid(len(shown), 2, width=width_for(2), height=1.9 * len(shown) + 0.4)
+    for across, panel in zip(axes, shown, strict=True):
+        levels = rows_of(panel.table, "level").pivot_table(index="level", columns="measure", values="value", sort=False)
+        _lines(across[0], {kind: levels[kind] / levels["standard"] for kind in _KINDS[1:]}, levels.index.tolist())
+        _lines(
+            across[1],
+            {name: levels[name] for name in ("leverage", "affine_leverage", "value_norm")},
+            levels.index.tolist(),
+        )
+        across[0].set(title=one_line(panel.title), ylabel="share of attention kept")
+        across[1].set_ylabel("mean over tokens")
+    for axis in axes[-1]:
+        axis.set_xlabel("attention received / even attention")
+    for place in (0, 1):
+        axes[0, place].legend(loc="best", handlelength=1.5)
+    return figure
+
+
+def _lines(axes: Axes, lines: dict[str, Series], names: list[str]) -> None:
+    colours = {
+        **COLOURS,
+        "leverage": COLOURS["effective"],
+        "affine_leverage": COLOURS["affine"],
+        "value_norm": "#8c510a",
+    }
+    for name, values in lines.items():
+        axes.plot(
+            range(len(names)), values, color=colours[name], marker="o", markersize=2.5, label=name.replace("_", " ")
+        )
+    axes.axhline(0, color="#bbbbbb", linewidth=0.6, zorder=0)
+    axes.set_xticks(range(len(names)), names, fontsize=5, rotation=30)
+    tidy_axes(axes)
+
+
+@styled
+def sink_correlations(table: DataFrame) -> Figure:
+    """Draw how alike any two measures order the tokens of a text, mean over heads."""
+    shown = panels(table)
+    figure, axes = grid(1, len(shown), width=width_for(len(shown)), height=2.3)
+    for axis, panel in zip(axes[0], shown, strict=True):
+        cells = _correlation_matrix(panel.table)
+        mesh = draw_cells(axis, cells, cmap="RdBu_r", vmin=-1, vmax=1)
+        names = list(_MEASURES.values())
+        axis.set_xticks(np.arange(len(names)) + 0.5, names, rotation=40, ha="right", fontsize=5.5)
+        axis.set_yticks(np.arange(len(names)) + 0.5, names if axis is axes[0, 0] else [], fontsize=5.5)
+        for (row, column), value in np.ndenumerate(cells):
+            colour = "white" if abs(value) > 0.6 else "black"
+            axis.text(column + 0.5, row + 0.5, number(value, 2), ha="center", va="center", fontsize=5, color=colour)
+        axis.set_title(panel.title)
+    bar = figure.colorbar(mesh, ax=list(axes[0]), pad=0.02, aspect=16, fraction=0.05)
+    bar.set_label("rank correlation")
+    bar.outline.set_visible(False)
+    return figure
+
+
+def _correlation_matrix(table: DataFrame) -> np.ndarray:
+    names = list(_MEASURES)
+    means = rows_of(table, "correlation").groupby(["measure", "other"])["value"].mean()
+    cells = np.eye(len(names))
+    for (one, other), value in means.items():
+        places = names.index(one), names.index(other)
+        cells[places] = cells[places[::-1]] = value
+    return cells
+
+
+# --- tables ---
+
+
+def sink_table(table: DataFrame) -> Grid:
+    """Set what the strongest token and the others receive and are."""
+    rows = []
+    for panel in panels(table):
+        for place in ("strongest", "others"):
+            weights = [number(mean_of(panel.table, "received", attention=kind, place=place)) for kind in _KINDS]
+            facts = [
+                number(mean_of(panel.table, name, place=place), 2)
+                for name in ("leverage", "affine_leverage", "value_norm", "vector_norm")
+            ]
+            rows.append([one_line(panel.title), place, *weights, *facts])
+    columns = ["task", "token", *_KINDS, "leverage", "affine leverage", "value norm", "vector norm"]
+    groups = [("", 2), ("attention received", 3), ("of its value", 4)]
+    return Grid(
+        "The token that receives most in a head, and the others; mean over heads and texts.",
+        columns,
+        rows,
+        groups,
+        labels=2,
+    )
+
+
+def comparison_table(table: DataFrame) -> Grid:
+    """Set how alike each attention and norms order tokens, with intervals."""
+    rows = []
+    for panel in panels(table):
+        cells = []
+        for kind in _KINDS:
+            found = rows_of(panel.table, "correlation", measure=kind, other="norm")
+            ends = span(found["low"].mean(), found["high"].mean(), 2)
+            cells.append(f"{number(found['value'].mean(), 2)} ({ends})")
+        rows.append([one_line(panel.title), *cells])
+    return Grid(
+        "Rank correlation with norms, and the mean of the heads' 95 % intervals over texts.",
+        ["task", *_KINDS],
+        rows,
+    )
+
+
+# --- sentences ---
+
+
+def found_sinks(table: DataFrame) -> list[str]:
+    """Say where heads rest, what of that is left, what else it could be, and whether the bound holds."""
+    said = []
+    for panel in panels(table):
+        mine = panel.table
+        sentences = [_where(mine), _what_is_left(mine), _what_is_possible(mine), _bound(mine), _against_norms(mine)]
+        said += [said_of(panel, table, sentence) for sentence in sentences if sentence]
+    return said
+
+
+def _where(table: DataFrame) -> str:
+    kinds = rows_of(table, "kind").groupby("kind")["value"].mean().sort_values(ascending=False)
+    most = f"{_TOKENS[str(kinds.index[0])]} ({percent(kinds.iloc[0])})"
+    share = percent(mean_of(table, "sink"))
+    return f"in {share} of heads and texts one token is a sink; the token that receives most is mostly {most}."
+
+
+def _what_is_left(table: DataFrame) -> str:
+    standard, effective, affine = (mean_of(table, "received", attention=kind, place="strongest") for kind in _KINDS)
+    own, others = (mean_of(table, "leverage", place=place) for place in ("strongest", "others"))
+    return (
+        f"the strongest token receives {number(standard)} of a head's attention, {number(effective)} of effective "
+        f"attention and {number(affine)} in affine space; its leverage is {number(own, 2)}, that of the others "
+        f"{number(others, 2)}."
+    )
+
+
+def _what_is_possible(table: DataFrame) -> str:
+    ends = rows_of(table, "interval")
+    if not len(ends):
+        return ""
+    weight, low, high = (float(ends[column].mean()) for column in ("value", "low", "high"))
+    effective = mean_of(table, "received", attention="effective", place="strongest")
+    verdict = "outside" if not low <= effective <= high else "inside"
+    return (
+        f"over all distributions with the same output its weight, {number(weight)} on the tokens sampled, could be "
+        f"{span(low, high)}: effective attention's {number(effective)} lies {verdict} that."
+    )
+
+
+def _bound(table: DataFrame) -> str:
+    excess = float(rows_of(table, "excess")["value"].max())
+    if excess <= _ROUNDING:
+        return "no effective weight exceeds its bound, the row's length times the root of the token's leverage."
+    return f"an effective weight exceeds its bound by {number(excess)}: that should not be."
+
+
+def _against_norms(table: DataFrame) -> str:
+    found = {kind: mean_of(table, "correlation", measure=kind, other="norm") for kind in _KINDS}
+    order = sorted(found, key=lambda kind: -found[kind])
+    parts = [f"{kind} {number(found[kind], 2)}" for kind in order]
+    return f"tokens are ordered as norms order them best by {listed(parts)} (rank correlation)."
+
+
+CHAPTER = Chapter(
+    analysis="sinks",
+    title="Where attention rests",
+    source="ours; sinks: Gu et al. 2024; norms: Kobayashi et al. 2020",
+    question="Which tokens do heads rest on, and can that attention do anything?",
+    text=(
+        "A sink is a token that receives more than a threshold of a head's attention from the tokens that see it, on "
+        "average. An effective weight is at most the length of its row times the root of the token's leverage, which "
+        "depends on the values alone: a token without leverage has no effective attention. In affine space effective "
+        "rows sum to 1. The band shows what the weight could be in any distribution with the same output. Weights "
+        "count by absolute value where tokens are ordered by them."
+    ),
+    paper_says="Sun & Marasović find that effective attention disregards [SEP]; the comparison with norms they leave open.",
+    found=found_sinks,
+    figures=(
+        Drawing(
+            "sinks",
+            "Weight on the token that receives most, mean over heads and texts; band: what it could be, on a sample.",
+            sinks,
+        ),
+        Drawing(
+            "sink_levels",
+            (
+                "Tokens by how much attention they receive, as a multiple of even attention. Left: what effective "
+                "attention keeps of it. Right: leverage, and length of the value relative to the text's mean."
+            ),
+            sink_levels,
+            lambda table: len(rows_of(table, "level")) > 0,
+        ),
+        Drawing(
+            "sink_correlations",
+            "Do two measures order the tokens of a text alike? Mean over heads and texts.",
+            sink_correlations,
+            lambda table: len(rows_of(table, "correlation")) > 0,
+        ),
+    ),
+    tables=(sink_table, comparison_table),
+)
