@@ -24,8 +24,9 @@ html_theme = "furo"
 html_title = f"{project} {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_show_sourcelink = False
-pygments_style = "friendly"
+pygments_style = "a11y-high-contrast-light"  # comments of "friendly" are too pale to read
 pygments_dark_style = "github-dark"
 
 myst_heading_anchors = 3
@@ -43,7 +44,7 @@ GATHERED = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"
 
 _OUTWARD = re.compile(r"\[([^\]]*)\]\((?:\.\./)+((?:src|conf|scripts|benchmarks|README|LICENSE)[^)]*)\)")
 
-_INSIDE = re.compile(r"(?<=\d) (?=[%/±]|\d{3}\b)|(?<=\d /) (?=\S?\d)")
+_INSIDE = re.compile(r"(?<=\d) (?=[%/±]|\d{3}\b)|(?<=\d /) (?=\S?\d)|(?<=→) (?=\S?\d)")
 
 
 def _named(found: re.Match[str]) -> str:
@@ -73,7 +74,7 @@ def _gather(_app: Any) -> None:
 
 
 def _keep_numbers_whole(_app: Any, tree: Any, _name: str) -> None:
-    """Let no line of a table end inside a number: between it and its percent sign, or around a slash of two numbers."""
+    """Let no line of a table end inside a number: before its percent sign, after an arrow, around a slash."""
     for cell in tree.findall(nodes.entry):
         for text in list(cell.findall(nodes.Text)):
             text.parent.replace(text, nodes.Text(_INSIDE.sub("\N{NO-BREAK SPACE}", text)))

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 
 from effective_attention.attributions.explanation import Explanation
-from effective_attention.attributions.explanation_page import MOST_BARS
+from effective_attention.attributions.explanation_page import MOST_BARS, page_of
 from effective_attention.attributions.highlight import AGAINST, FOR
 from effective_attention.attributions.trust import BesideRandom, Trust
 from effective_attention.attributions.words import Word
@@ -143,6 +143,20 @@ def test_bars_without_a_sign_start_at_the_left_and_have_no_line(chromium, tmp_pa
     assert len({left for left, _ in boxes}) == 1
     assert (zero, page.locator(".sides").count()) == (None, 0)
     page.close()
+
+
+@pytest.mark.parametrize(
+    ("scores", "written"),
+    [
+        ((0.0417, -0.019, 0.00183, 0.0), ["+0.0417", "-0.0190", "+0.0018", "+0.0000"]),
+        ((12.0, -345.6, 0.5, 7.0), ["+12", "-346", "+0", "+7"]),
+        ((2e-9, -1e-9, 0.0, 0.0), ["+2.00e-09", "-1.00e-09", "+0.00e+00", "+0.00e+00"]),
+    ],
+)
+def test_numbers_beside_bars_have_the_same_decimals_and_a_minus(scores, written):
+    page = page_of(made_up(scores=scores))
+    numbers = [number.replace("-", "\N{MINUS SIGN}") for number in written]
+    assert re.findall(r'class="number">([^<]+)<', page) == numbers
 
 
 def test_words_against_the_target_are_underlined_not_only_coloured():

@@ -38,7 +38,7 @@ def test_heatmap_says_the_weight_under_the_pointer(part: str, chromium: Any, tmp
         assert {pair: said["value"] for pair, said in found.items()} == {pair: text_of(weights[pair]) for pair in found}
         (query, key), said = next(iter(found.items()))
         shown = text_of(weights[query, key]).replace("-", "\u2212")
-        assert said["text"] == f"{TOKENS[query]} → {TOKENS[key]}  layer 1 head 2  {part} {shown}"
+        assert said["text"] == f"{TOKENS[query]} → {TOKENS[key]}  layer 1, head 2  {part} {shown}"
         assert (said["layer"], said["head"], said["part"]) == ("1", "2", part)
 
 

@@ -96,7 +96,7 @@ def test_model_tells_the_head_and_opens_it(chromium: Any, tmp_path: Path) -> Non
         assert colours(page) > 20
         page.hover(".pane canvas", position={"x": 600, "y": 420})
         said = readout(settle(page))
-        assert f"layer {said['layer']} head {said['head']}" in page.inner_text("#tip")
+        assert f"layer {said['layer']}, head {said['head']}" in page.inner_text("#tip")
         assert page.locator("#tip canvas").count() == 1
         page.click(".pane canvas", position={"x": 600, "y": 420})
         settle(page)
@@ -124,6 +124,20 @@ def rounded_score(query: int, key: int, *, layer: int, head: int) -> float:
     assert side.query is not None
     assert side.key is not None
     return float(np.rint(side.query[layer][head, query] * 100) @ np.rint(side.key[layer][head, key] * 100) / 1e4 * 0.5)
+
+
+def test_a_thin_line_survives_in_a_thumbnail_smaller_than_its_matrix(chromium: Any, tmp_path: Path) -> None:
+    with opened(chromium, tmp_path, "next", "view=model", width=390) as page:
+        blue = page.evaluate(
+            """() => {
+              const canvas = document.querySelector(".pane canvas");
+              const { data } = canvas.getContext("2d").getImageData(30, 40, canvas.width - 30, canvas.height - 40);
+              let count = 0;
+              for (let at = 0; at < data.length; at += 4) count += data[at + 2] - data[at] > 40 ? 1 : 0;
+              return count;
+            }"""
+        )
+        assert blue > 12 * LAYERS * 15  # a diagonal in each of them
 
 
 def test_neuron_scores_are_query_times_key(chromium: Any, tmp_path: Path) -> None:

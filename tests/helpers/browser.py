@@ -134,6 +134,14 @@ def causal() -> Side:
 
 
 @cache
+def following() -> Side:
+    """Make up a side whose heads all look at the next word, of a text with more words than a thumbnail has pixels."""
+    side = made_up([f"word{i}" for i in range(60)], heads=12)
+    ahead = [np.broadcast_to(np.eye(60, k=1), (12, 60, 60))] * LAYERS
+    return replace(side, standard=ahead, effective=ahead)
+
+
+@cache
 def sentences(**facts: Any) -> Side:
     """Make up a side of two sentences, some of whose words have several pieces."""
     texts = ("the fox jumped", "it ran")
@@ -176,6 +184,7 @@ def page_of(kind: str) -> str:
         ],
         "three": lambda: list(three()),
         "bare": lambda: [replace(made_up(["a", "b"], keys=TOKENS, texts=()), effective=None, ranks=None)],
+        "next": lambda: [following()],
         "long": lambda: [made_up([f"word{i}" for i in range(300)], layers=1, heads=2)],
     }[kind]()
     return build_page(made, title="<script>hit()</script>" if kind == "hostile" else "A fox")

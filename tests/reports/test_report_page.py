@@ -122,6 +122,9 @@ def test_the_contents_stand_at_the_side_or_fold_away(show: Show) -> None:
     link.click()
     assert not link.is_visible()
     page.locator("#here", has_text="null space").wait_for()
+    page.keyboard.press("Home")
+    page.locator("#here:empty").wait_for(state="attached")  # the head of the page is in no chapter
+    assert page.locator("nav a[aria-current]").count() == 0
 
 
 def test_small_tables_and_the_heatmap_fit_and_what_does_not_fades(show: Show) -> None:

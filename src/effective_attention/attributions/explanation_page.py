@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from html import escape
 
 from effective_attention.attributions.erasure import SHARES
@@ -10,6 +11,7 @@ from effective_attention.attributions.highlight import AGAINST, FOR, highlighted
 from effective_attention.policy import content_policy
 
 MOST_BARS = 20
+_MOST_DECIMALS = 6
 _SOFT = "opacity: .75; font-size: .9em"
 _STYLE = """
 :root { color-scheme: light dark; }
@@ -103,19 +105,28 @@ def _bars(explanation: Explanation) -> str:
     strongest = sorted(sorted(range(len(shares)), key=lambda place: -abs(shares[place]))[:MOST_BARS])
     left, right = (max([0.0, *(sign * shares[place] for place in strongest)]) for sign in (-1, 1))
     whole = left + right or 1.0
-    rows = "".join(_bar(explanation, place, shares[place], left, whole) for place in strongest)
+    written = _as_written([explanation.scores[place] for place in strongest])
+    rows = "".join(_bar(explanation, place, shares[place], left, whole, written) for place in strongest)
     sides = f"<span>← against</span><span>{'for →' if right else ''}</span>"
     head = f'<thead><tr><td class="word"><td class="sides">{sides}<td class="number"></tr></thead>' if left else ""
     return f'<table class="bars" style="--zero: {100 * left / whole:.1f}%">{head}<tbody>{rows}</tbody></table>'
 
 
-def _bar(explanation: Explanation, place: int, share: float, left: float, whole: float) -> str:
+def _as_written(scores: list[float]) -> str:
+    """Return the format of all scores, by which their points stand in line: the largest has three digits."""
+    largest = max((abs(score) for score in scores), default=0.0)
+    decimals = 2 - math.floor(math.log10(largest)) if largest > 0 else 0
+    return f"+.{max(0, decimals)}f" if decimals <= _MOST_DECIMALS else "+.2e"
+
+
+def _bar(explanation: Explanation, place: int, share: float, left: float, whole: float, written: str) -> str:
     """Draw the row of one word; ``left`` is the room left of zero, ``whole`` that of both sides."""
     start = 100 * (left + min(share, 0.0)) / whole
     look = f"margin-left: {start:.1f}%; width: {100 * abs(share) / whole:.1f}%; "
     look += f"background: rgb({FOR if share > 0 else AGAINST})"
+    number = format(explanation.scores[place], written).replace("-", "\N{MINUS SIGN}")
     return (
         f'<tr><td class="word">{escape(explanation.words[place].text)}</td>'
         f'<td class="bar{" zero" if left > 0 else ""}"><i style="{look}"></i></td>'
-        f'<td class="number">{explanation.scores[place]:+.3g}</td></tr>'
+        f'<td class="number">{number}</td></tr>'
     )

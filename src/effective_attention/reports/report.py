@@ -6,6 +6,7 @@ because Hydra imports what a sweep calls at start-up.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 _TEMPLATES = Path(__file__).parent / "templates"
+_INSIDE = re.compile(r"(?<=\d) (?=%)|(?<=head) (?=\d)|(?<=\d,) (?=[-\d][^\[\]]*\])")
+"""Spaces at which no line may end: before a percent sign, between a head and its number, inside an interval."""
 
 
 def report_on(found: Mapping[Path, dict[str, Any]], *, to: Path) -> int:
@@ -72,6 +75,7 @@ def write_report(
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    environment.filters["unbroken"] = _unbroken
     script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
     html = environment.get_template("report.html.j2").render(
         overview=overview(runs),
@@ -80,3 +84,12 @@ def write_report(
         policy=content_policy(script, images="data:"),
     )
     write_text(path, html)
+
+
+def _unbroken(words: object) -> str:
+    r"""Let no line end before a percent sign, between a head and its number, or inside an interval.
+
+    >>> _unbroken("layer 2, head 10: 0.26 [0.20, 0.32], 5 %").split(" ")
+    ['layer', '2,', 'head\xa010:', '0.26', '[0.20,\xa00.32],', '5\xa0%']
+    """
+    return _INSIDE.sub("\N{NO-BREAK SPACE}", str(words))

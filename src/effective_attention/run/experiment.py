@@ -20,6 +20,7 @@ from pytorch_lightning.callbacks import Callback, LearningRateMonitor
 from pytorch_lightning.utilities import rank_zero_only
 
 from effective_attention.analyses.common.run import Tables
+from effective_attention.explorer.index import megabytes
 from effective_attention.io import write_json, write_table, write_text
 from effective_attention.models.checkpoints import WholeCheckpointIO
 from effective_attention.reports.chapters import all_chapters
@@ -215,7 +216,7 @@ def _tell(run: Run, rows: list[dict[str, str]], metrics: Metrics, results: Analy
         print(f"report:  {results.report}")
     for name, page in results.pages.items():
         more = f", the list of {results.more_pages[name]} pages" if name in results.more_pages else ""
-        print(f"{name}: {run.folder / name}.html ({len(page) / 1e6:.1f} MB){more}")
+        print(f"{name}: {run.folder / name}.html ({megabytes(len(page))}){more}")
     for line in advice:
         print(line)
     if "run/note" in metrics:

@@ -36,6 +36,16 @@ def test_one_text_was_read(make_tables: Make) -> None:
     assert measured(table).startswith("Measured on one validation example (MRPC), minilm")
 
 
+def test_words_above_the_maps_of_a_long_text_are_not_cut_off() -> None:
+    words = ("[CLS]", "kilometres", "on", "tuesday", "airports", "sending") * 8  # two maps stand beside each other
+    made = with_facts(alternative_attention(np.random.default_rng(0), 2, 3, tokens=words))
+    figure = FIGURES["alternative_attention"](made)
+    with style():
+        FigureCanvasAgg(figure).draw()
+    tops = [label.get_window_extent().y1 for axes in plots(figure)[:2] for label in axes.get_xticklabels()]
+    assert max(tops) <= figure.bbox.y1 + 1
+
+
 def test_own_map_other_map_difference_and_distances(make_tables: Make) -> None:
     table = make_tables()["alternative_attention"]
     figure = FIGURES["alternative_attention"](table)

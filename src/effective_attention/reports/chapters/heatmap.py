@@ -128,7 +128,8 @@ CHAPTER = Chapter(
     figures=(
         Drawing(
             "heatmap",
-            "Standard, effective and null attention on one colour scale; orange in effective attention is below zero.",
+            "Standard, effective and null attention on one colour scale; orange is below zero in effective attention, "
+            "above zero in null attention.",
             draw_heatmap,
         ),
     ),

@@ -28,11 +28,12 @@
     for (const entry of entries) {
       if (!entry.isIntersecting) continue;
       for (const link of links.values()) link.removeAttribute("aria-current");
-      links.get(entry.target.id)?.setAttribute("aria-current", "true");
-      here.textContent = `: ${links.get(entry.target.id)?.textContent ?? ""}`;
+      const link = links.get(entry.target.id); // none: the head of the page
+      link?.setAttribute("aria-current", "true");
+      here.textContent = link ? `: ${link.textContent}` : "";
     }
   }, { rootMargin: "-20% 0px -70% 0px" });
-  for (const section of document.querySelectorAll("main section")) observer.observe(section);
+  for (const part of document.querySelectorAll("main > header, main section")) observer.observe(part);
 
   // the list stands open at the side where there is room, else it opens on demand and closes behind a choice
   const wide = window.matchMedia("(min-width: 76rem)");

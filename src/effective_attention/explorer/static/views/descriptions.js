@@ -46,7 +46,7 @@ export function describeFocus() {
 function describeHead({ part, target }) {
   const { layer, head } = target;
   if (layer === undefined) return null;
-  const title = `layer ${layer} head ${head}`;
+  const title = `layer ${layer}, head ${head}`;
   return { title, text: `${title}  ${part}: click to open`, layer, head, rows: [] };
 }
 
@@ -57,7 +57,7 @@ function describeCell({ pane, tokenName, part, target, suffix }) {
   if (query === null || key === null) return describeToken(tokenName, query, key);
   const value = weightText(weightAt(pane, state.part, layer, head, query, key));
   const title = `${tokenName("query", query)} → ${tokenName("key", key)}`;
-  const text = `${title}  layer ${layer} head ${head}  ${part} ${withMinus(value)}${suffix}`;
+  const text = `${title}  layer ${layer}, head ${head}  ${part} ${withMinus(value)}${suffix}`;
   return { title, text, value, query, key, layer, head, rows: [{ label: part, number: withMinus(value) }] };
 }
 

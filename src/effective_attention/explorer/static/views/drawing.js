@@ -54,7 +54,7 @@ function updatePane(pane) {
 /** @type {(number: number) => string} */
 function paneLabel(number) {
   const { view, part, layer, head, stack } = state;
-  const one = `layer ${layer} head ${head}`;
+  const one = `layer ${layer}, head ${head}`;
   const all = { model: "all layers and heads", rollout: "all layers" };
   const where = { heads: `layer ${layer}`, heatmap: one, neuron: one, ...all };
   const who = number < 0 ? differenceName("minus") : sideName(number);

@@ -96,7 +96,10 @@ function drawSheet(sheet, painter, visible, theme) {
  */
 function drawThumbnail({ pane, pointed, limit, inner }, painter, numbers, place, { x, y }, theme) {
   if (numbers === null) painter.rect(x, y, inner, inner, theme.faint);
-  else painter.picture(thumbnailBitmap(numbers, pane, place, limit, theme), x, y, inner, inner);
+  else {
+    const pixels = Math.floor(inner * devicePixelRatio);
+    painter.picture(thumbnailBitmap(numbers, pane, place, limit, theme, pixels), x, y, inner, inner);
+  }
   painter.frame(x - 0.5, y - 0.5, inner + 1, inner + 1, theme.faint);
   const isPointed = pointed?.layer === place.layer && pointed?.head === place.head;
   const isChosen = state.layer === place.layer && state.head === place.head;

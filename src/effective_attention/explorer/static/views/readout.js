@@ -28,7 +28,7 @@ function restingText() {
   if (view === "model") return "Point at a head to see it larger; click to open it.";
   const facts = sides.map(rankText).filter(Boolean).join(" · ");
   if (view === "rollout" || facts === "") return "Point at a cell or a token to read its value.";
-  return `Layer ${layer} head ${head}: ${facts}.`;
+  return `Layer ${layer}, head ${head}: ${facts}.`;
 }
 
 /** @type {(side: Side, index: number) => string} */

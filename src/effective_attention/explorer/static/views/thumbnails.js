@@ -87,8 +87,35 @@ export function largestInThumbnails(pane, all) {
   });
 }
 
-/** @type {(numbers: Int32Array, pane: number, head: HeadPlace, limit: number, theme: Theme) => HTMLCanvasElement} */
-export function thumbnailBitmap(numbers, pane, { layer, head }, limit, theme) {
-  const key = `thumbnail ${nameOf(pane, layer, head)}`;
-  return bitmapOf(key, numbers, pooledEdge(shownTokens(pane, "key")), limit, thresholdWhole(), theme);
+/**
+ * A thumbnail as a picture of at most so many rows and columns.
+ *
+ * @typedef {(numbers: Int32Array, pane: number, head: HeadPlace, limit: number, theme: Theme,
+ *   most?: number) => HTMLCanvasElement} MakeBitmap
+ * @type {MakeBitmap}
+ */
+export function thumbnailBitmap(numbers, pane, { layer, head }, limit, theme, most = MOST_EDGE) {
+  const width = pooledEdge(shownTokens(pane, "key"));
+  const key = `thumbnail ${nameOf(pane, layer, head)} ${most}`;
+  const shown = pools.get(key, () => shrunk(numbers, width, most));
+  return bitmapOf(key, shown, Math.min(width, most), limit, thresholdWhole(), theme);
+}
+
+/**
+ * Numbers in rows of a width, made at most so many rows and columns as `pooled` does: a picture drawn smaller than it is
+ * would lose whole rows, and with them a diagonal.
+ *
+ * @type {(numbers: Int32Array, width: number, most: number) => Int32Array}
+ */
+function shrunk(numbers, width, most) {
+  const height = numbers.length / width;
+  const [rows, columns] = [Math.min(height, most), Math.min(width, most)];
+  if (rows === height && columns === width) return numbers;
+  const pool = new Int32Array(rows * columns);
+  for (let at = 0; at < numbers.length; at++) {
+    const row = Math.floor((Math.floor(at / width) * rows) / height);
+    const place = row * columns + Math.floor(((at % width) * columns) / width);
+    if (Math.abs(numbers[at]) > Math.abs(pool[place])) pool[place] = numbers[at];
+  }
+  return pool;
 }

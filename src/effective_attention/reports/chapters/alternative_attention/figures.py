@@ -98,7 +98,6 @@ def _maps(figure: Figure, line: list[Axes], panel: Panel, side: float) -> None:
     names = _names(panel.table)
     for axes, (title, values, scale) in zip(line, shown, strict=True):
         mesh = draw_cells(axes, values, **scale)
-        axes.set_aspect("equal")
         bar = figure.colorbar(mesh, ax=axes, location="bottom", pad=0.02, aspect=28, fraction=0.04, shrink=0.9)
         bar.set_label(title)
         bar.outline.set_visible(False)
