@@ -32,6 +32,7 @@ COMMANDS = {
     "memory": ("Peak memory on ten times the examples", "analysis_overhead.py --memory"),
     "flow": ("Attention flow", "flow.py --tokens 32 --layers 6 --rounds 5"),
     "compiled_loops": ("Compiled loops", "compiled_loops.py"),
+    "identified": ("Intervals of attention weights", "identified.py"),
     "token_mixing": ("Hidden token attribution", "token_mixing.py --texts 3 --rounds 1"),
     "costs": ("What an example costs", "costs.py"),
     "gather": ("Gathering 1 000 runs", "gather.py"),

@@ -142,6 +142,20 @@ def test_decoders(family):
     assert set(table[table["quantity"] == "freedom"]["value"]) == {16 - 9}
 
 
+def test_the_largest_distance_is_proved():
+    table = of_text(decoder_trace("causal", length=12), heads="shown", starts=1, proof_seconds=20)
+    SCHEMA.check(table, "alternative_attention")
+    found, proved, bound = (
+        table[(table["quantity"] == name) & (table["method"].fillna("program") == "program")]["value"].to_numpy()
+        for name in ("distance", "proved", "bound")
+    )
+    assert len(proved) == 12
+    np.testing.assert_allclose(proved, found, atol=2e-6)
+    assert (proved <= bound + 2e-6).all()
+    with pytest.raises(UserError, match="proof_seconds must be a number of seconds"):
+        AlternativeAttention(proof_seconds=-1)
+
+
 @pytest.mark.parametrize("heads", ["all", "shown"])
 def test_no_freedom_is_said(heads):
     table = of_text(decoder_trace("causal", length=9), heads=heads)

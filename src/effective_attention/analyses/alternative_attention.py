@@ -33,8 +33,9 @@ from effective_attention.analyses.common.base import Analysis, Context, TextAnal
 from effective_attention.analyses.common.options import check_flag, check_number
 from effective_attention.analyses.common.schema import HEAD, LAYER, Block, Column, Schema, attention_column
 from effective_attention.analyses.common.tables import tidy
-from effective_attention.attention.alternatives import alternative_maps, bounds, distance
+from effective_attention.attention.alternatives import alternative_maps, bounds, distance, furthest_proved
 from effective_attention.attention.replacement import replaced_logits
+from effective_attention.attention.row_space import spaces
 from effective_attention.attention.trace import Trace
 from effective_attention.errors import UserError
 from effective_attention.progress import progress
@@ -52,7 +53,7 @@ SCHEMA = Schema(
             "quantity",
             "what the value is; see the blocks",
             "name",
-            ("weight", "distance", "bound", "freedom", "output_change", "logit_change", "probability"),
+            ("weight", "distance", "bound", "proved", "freedom", "output_change", "logit_change", "probability"),
             key=True,
         ),
         replace(LAYER, missing=True),
@@ -70,6 +71,7 @@ SCHEMA = Schema(
         Block({"quantity": "weight", "attention": SHOWN}, ("layer", "head", "query", "key")),
         Block({"quantity": "distance", "attention": "alternative"}, ("layer", "head", "query", "method")),
         Block({"quantity": "bound", "attention": "alternative"}, ("layer", "head", "query")),
+        Block({"quantity": "proved", "attention": "alternative"}, ("layer", "head", "query")),
         Block({"quantity": "freedom"}, ("layer", "head")),
         Block({"quantity": "output_change", "attention": PUT_IN}, ("layer", "head")),
         Block({"quantity": "logit_change", "attention": PUT_IN}, ("scope",)),
@@ -99,9 +101,10 @@ class AlternativeAttention(TextAnalysis):
     """Other attention maps with the same output, for one text; the table is described by ``SCHEMA``.
 
     Quantities: ``weight`` (the shown head's maps), ``distance`` of each query's alternative by ``method``, ``bound``
-    that no distance exceeds (shown head), ``freedom`` (dimensions of the null space; 0: there is no alternative),
-    ``output_change`` (of the shown head, relative), ``logit_change`` (largest) and ``probability`` (of the class
-    predicted before), with the shown head replaced and with all heads of all layers at once (``scope``).
+    that no distance exceeds and ``proved``, a lower one by a mixed-integer program (both of the shown head),
+    ``freedom`` (dimensions of the null space; 0: there is no alternative), ``output_change`` (of the shown head,
+    relative), ``logit_change`` (largest) and ``probability`` (of the class predicted before), with the shown head
+    replaced and with all heads of all layers at once (``scope``).
 
     Args:
         example: Which example of the split, counted from 0.
@@ -110,6 +113,8 @@ class AlternativeAttention(TextAnalysis):
         heads: Of which heads to look for alternatives: ``all`` of all layers, or the ``shown`` one.
         starts: From how many starts to look for the shown head's.
         bound: Whether to bound the shown head's distances from above, which takes about two programs for every weight.
+        proof_seconds: How long to try to prove the largest distance of each row of the shown head, by a program with
+            whole numbers, and to find it; 0: not at all. Where it succeeds, ``proved`` is the ``distance``.
     """
 
     schema = SCHEMA
@@ -123,6 +128,7 @@ class AlternativeAttention(TextAnalysis):
         heads: str = "all",
         starts: int = 4,
         bound: bool = True,
+        proof_seconds: float = 0,
     ) -> None:
         super().__init__(example=example)
         check_number("analysis.alternative_attention.starts", starts, 1)
@@ -133,7 +139,13 @@ class AlternativeAttention(TextAnalysis):
         self.head = head
         self.heads = heads
         self.starts = starts
+        if isinstance(proof_seconds, bool) or not isinstance(proof_seconds, int | float) or proof_seconds < 0:
+            raise UserError(
+                f"analysis.alternative_attention.proof_seconds must be a number of seconds from 0 on, "
+                f"got {proof_seconds!r}"
+            )
         self.bound = bound
+        self.proof_seconds = float(proof_seconds)
 
     def setup(self, context: Context) -> Analysis:
         """Check that the model has the head that is shown."""
@@ -154,6 +166,7 @@ class AlternativeAttention(TextAnalysis):
             "weight": (len(SHOWN), size, size),
             "distance": (len(METHODS), *heads, size),
             "bounds": (size,),
+            "proved": (size,),
             "freedom": heads,
             "output_change": (len(PUT_IN),),
             "logit_change": (len(PUT_IN), len(SCOPES)),
@@ -178,6 +191,8 @@ class AlternativeAttention(TextAnalysis):
             attention, value, visible = _head(seen, layer, head)
             effort: Any = {"starts": self.starts} if (layer, head) == (self.layer, self.head) else _LIGHT
             made = alternative_maps(attention, value, visible, **effort, generator=generator)
+            if self.proof_seconds > 0 and (layer, head) == (self.layer, self.head):
+                found["proved"][:] = self._prove(attention, value, visible, made.program)
             control = control_map(attention, made.program, generator, visible)
             maps[:, layer, head] = torch.from_numpy(np.stack([made.program, control]))
             replaced[layer, head] = True
@@ -188,6 +203,18 @@ class AlternativeAttention(TextAnalysis):
         self._add_shown(found, seen, maps)
         self._add_answers(found, seen, maps, replaced)
         return found
+
+    def _prove(self, attention: np.ndarray, value: np.ndarray, visible: np.ndarray, program: np.ndarray) -> Tensor:
+        """Bound each row's distance by a mixed-integer program, and write into ``program`` what it finds beyond."""
+        rows = progress(spaces(value, visible), "proofs", "rows", total=len(attention))
+        limits = torch.zeros(len(attention), dtype=torch.float64)
+        for query, seen, space in rows:
+            own = attention[query, seen]
+            proof = furthest_proved(own, space, seconds=self.proof_seconds)
+            if proof.distance > distance(program[query, seen], own):
+                program[query, seen] = proof.weights
+            limits[query] = max(proof.bound, float(distance(program[query, seen], own)))
+        return limits
 
     def _searched(self) -> list[tuple[int, int]]:
         everything = list(product(range(self.context.layers), range(self.context.heads)))
@@ -232,7 +259,7 @@ class AlternativeAttention(TextAnalysis):
         tables = [tidy(found[name], axes).assign(quantity=quantity) for quantity, name, axes in self._axes(len(ids))]
         table = pd.concat(tables, ignore_index=True)
         table = table[table["value"].notna()].reset_index(drop=True)
-        shown = table["quantity"].isin(["weight", "bound", "output_change"])
+        shown = table["quantity"].isin(["weight", "bound", "proved", "output_change"])
         table.loc[shown, ["layer", "head"]] = self.layer, self.head
         table = table.astype(dict.fromkeys(("layer", "head", "query", "key"), "Int64"))
         tokens = dict(enumerate(self.context.tokenizer.convert_ids_to_tokens(ids.tolist())))
@@ -250,6 +277,7 @@ class AlternativeAttention(TextAnalysis):
             ("weight", "weight", {"attention": SHOWN, **queries, "key": range(size)}),
             ("distance", "distance", {"method": METHODS, **places, **queries, "attention": ["alternative"]}),
             ("bound", "bounds", {**queries, "attention": ["alternative"]}),
+            ("proved", "proved", {**queries, "attention": ["alternative"]}),
             ("freedom", "freedom", places),
             ("output_change", "output_change", put_in),
             ("logit_change", "logit_change", {**put_in, **scopes}),

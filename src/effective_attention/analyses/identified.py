@@ -65,6 +65,7 @@ SCHEMA = Schema(
         Column("necessary", "share of the keys whose lower end is above 1e-6", low=0, high=1, missing=True),
         Column("identified", "sum of single lower ends over sum of weights", low=0, high=1, missing=True),
         count_column("queries (or ends put into the model)"),
+        Column("examples", "how many texts were looked at; of the row that is shown, one", "whole", low=0),
     ),
     blocks=(
         Block({"quantity": "weight"}, ("layer", "head", "target")),
@@ -130,6 +131,7 @@ class Identified(SplitAnalysis):
         self.add_sum("total", len(_SUMS), context.layers, context.heads, len(TARGETS))
         self.add_sum("rows", context.layers, context.heads, len(TARGETS))
         self.add_sum("ends")
+        self.add_sum("texts")
         self.add_state("changes", torch.zeros(2, dtype=torch.float64), dist_reduce_fx="max")  # by ends, by controls
         self._shown = None
         return self
@@ -176,6 +178,7 @@ class Identified(SplitAnalysis):
 
     def _count(self, alone: Trace, types: np.ndarray, index: int) -> None:
         """Add the intervals of some random queries of one text."""
+        self.texts += 1
         every = alone.layers[0].shape[2]
         random = np.random.default_rng([self.context.seed, index])
         queries = np.sort(random.choice(every, min(self.queries, every), replace=False)).tolist()
@@ -227,7 +230,8 @@ class Identified(SplitAnalysis):
                 pd.DataFrame({"quantity": QUANTITIES[2:], "value": self.changes.tolist(), "count": int(self.ends)})
             )
         table = pd.concat(tables, ignore_index=True).reindex(columns=SCHEMA.names)
-        whole_numbers = dict.fromkeys(("layer", "head", "query", "key", "count"), "Int64")
+        table["examples"] = np.where(table["quantity"] == "row", 1, int(self.texts))
+        whole_numbers = dict.fromkeys(("layer", "head", "query", "key", "count", "examples"), "Int64")
         return table.astype({**whole_numbers, "query_token": "object", "key_token": "object"})
 
     def _profile(self) -> pd.DataFrame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
@@ -118,6 +119,10 @@ def test_alternatives_and_what_the_model_says(make_tables: Make) -> None:
         f"{values.max()['program']:.3f}",
     ]
     assert cells[4:] == ["2.0e-07", "0.700"]
+    proved = table[(table["quantity"] == "bound")].assign(quantity="proved", value=0.99)
+    with_proof = alternatives(pd.concat([table, proved])).rows[0]
+    assert with_proof[7:8] == ["0.990"]
+    assert "for 0 of 9 queries that is proved" in " ".join(CHAPTER.found(pd.concat([table, proved]))).lower()
     head, every = alternative_logits(table).rows
     assert head == ["MRPC", "this head replaced", "3.1e-07", "0.041", "0.930", "0.930", "0.930"]
     assert every == ["MRPC", "all heads replaced", "3.1e-06", "0.410", "0.930", "0.930", "0.600"]

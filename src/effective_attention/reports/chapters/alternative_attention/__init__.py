@@ -45,7 +45,7 @@ CHAPTER = Chapter(
         ),
         Drawing(
             "alternative_attention_heads",
-            "How much can be moved in each head, mean over the tokens of the text.",
+            "How much can be moved in each head, mean over queries.",
             alternative_attention_heads,
             has_all_heads,
         ),

@@ -147,7 +147,7 @@ def _said(table: DataFrame) -> str:
 
 @styled
 def alternative_attention_heads(table: DataFrame) -> Figure:
-    """Draw layer by head how much of a token's attention can be moved with the same output, mean over the tokens."""
+    """Draw layer by head how much of a token's attention can be moved with the same output, mean over queries."""
     shown = panels(distances(table))
     figure, axes = grid(1, len(shown), width=width_for(len(shown)), height=2.2 if len(shown) == 1 else 1.9)
     for axis, panel in zip(axes[0], shown, strict=True):

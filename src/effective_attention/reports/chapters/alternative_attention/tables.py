@@ -20,15 +20,17 @@ from effective_attention.reports.reductions import by_layer, one_line, panels
 
 def alternatives(table: DataFrame) -> Grid:
     """Return how far the shown head's attention can go, and how its output changes."""
-    rows = [[one_line(panel.title), *_shown(panel.table)] for panel in panels(table)]
-    columns = ["task", "head", "dimensions of freedom"]
-    columns += ["largest step, mean", "furthest, mean", "furthest, most", "bound, mean"]
-    columns += ["alternative", "as much at random"]
-    groups = [("", 3), ("weight moved, of 1 per token", 4), ("relative change of the head's output", 2)]
+    proved = len(quantity(table, "proved")) > 0
+    rows = [[one_line(panel.title), *_shown(panel.table, proved=proved)] for panel in panels(table)]
+    moved = ["largest step, mean over queries", "furthest, mean over queries", "furthest, most"]
+    moved += ["bound, mean over queries", *(["proved, mean over queries"] if proved else [])]
+    columns = ["task", "head", "dimensions of freedom", *moved, "alternative", "as much at random"]
+    weights = ("weight moved, of 1 per token", len(moved))
+    groups = [("", 3), weights, ("relative change of the head's output", 2)]
     return Grid("Another attention map with the same output.", columns, rows, groups, labels=2)
 
 
-def _shown(table: DataFrame) -> list[str]:
+def _shown(table: DataFrame, *, proved: bool) -> list[str]:
     """Return the cells of one panel: the shown head, its freedom, its distances and its output."""
     place = shown_head(table)
     freedom = of_head(quantity(table, "freedom"), place)["value"]
@@ -36,7 +38,8 @@ def _shown(table: DataFrame) -> list[str]:
     furthest = of_head(distances(table), place)["value"]
     bound = of_head(quantity(table, "bound"), place)["value"]
     output = of_head(quantity(table, "output_change"), place).groupby("attention")["value"].mean()
-    cells = [step.mean(), furthest.mean(), furthest.max(), bound.mean(), *_both(output)]
+    limits = [of_head(quantity(table, "proved"), place)["value"].mean()] if proved else []
+    cells = [step.mean(), furthest.mean(), furthest.max(), bound.mean(), *limits, *_both(output)]
     front = [f"layer {place[0]}, head {place[1]}", number(freedom.mean(), 0)]
     return [*front, *(number(cell) for cell in cells)]
 
@@ -69,5 +72,5 @@ def alternative_layers(table: DataFrame) -> Grid:
     for panel in panels(found) if has_all_heads(table) else ():
         means = by_layer(panel.table)
         rows.append([one_line(panel.title), "furthest found", *(number(means.get(layer)) for layer in layers)])
-    caption = "Weight that can be moved with the same output, mean over heads and tokens."
+    caption = "Weight that can be moved with the same output, mean over heads and queries."
     return Grid(caption, ["task", "what", *(f"layer {layer}" for layer in layers)], rows, labels=2)
