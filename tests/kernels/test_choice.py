@@ -20,7 +20,15 @@ import torch
 
 from effective_attention.attention.decomposition import split
 from effective_attention.graphs.flow import attention_flow
-from effective_attention.kernels import choice, cholesky, cholesky_reference, max_flow, max_flow_reference
+from effective_attention.kernels import (
+    choice,
+    cholesky,
+    cholesky_reference,
+    max_flow,
+    max_flow_reference,
+    simplex,
+    simplex_reference,
+)
 from helpers.paths import ROOT
 
 # Effective attention of three examples (more keys than the heads are wide, fewer, and one key hidden) and the flow of a
@@ -202,6 +210,18 @@ def test_whatever_compiling_raises_one_warning(
     assert error.__name__ in record.getMessage()
     assert "the first line" in record.getMessage()
     assert "second" not in record.getMessage()
+
+
+@pytest.mark.usefixtures("undecided")
+def test_programs_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    reached, weights = np.full((3, 1), 3**-0.5), np.array([0.5, 0.3, 0.2])
+    given = reached[None], np.array([[3, 1]]), np.zeros(1, dtype=np.int64), weights[None]
+    assert isinstance(choice.polytope(reached, weights), simplex.Polytope)
+    ours = choice.weight_intervals(*given)
+    monkeypatch.setattr(choice, "_known", {})
+    monkeypatch.setattr(simplex, "compile_loops", refuse)
+    assert isinstance(choice.polytope(reached, weights), simplex_reference.Polytope)
+    np.testing.assert_allclose(choice.weight_intervals(*given), ours, rtol=0, atol=1e-9)
 
 
 @pytest.mark.usefixtures("undecided")
