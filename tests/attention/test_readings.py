@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from effective_attention import decompose, use_attention
 from effective_attention.attention import long_weights
+from effective_attention.attention.polytope import intervals
 from effective_attention.attention.readings import Reading, as_reading, with_ones
 from effective_attention.attention.trace import trace
 
@@ -327,6 +328,24 @@ def test_a_tolerance_sees_something_where_nothing_is_free() -> None:
     assert torch.equal(decompose(attention, value).effective, attention)
     reduced = decompose(attention, value, epsilon=0.05).effective
     assert float(((attention - reduced).norm(dim=-1) / attention.norm(dim=-1)).min()) > 0.01
+
+
+# --- a control: a model that is identifiable by construction ---
+
+
+def test_where_heads_are_wider_than_texts_are_long_nothing_is_free() -> None:
+    """Bhardwaj et al. (2021): no null space, affine attention is attention, and every interval is a point."""
+    torch.manual_seed(0)
+    config = hf.BertConfig(vocab_size=99, hidden_size=96, num_hidden_layers=2, num_attention_heads=4)
+    for layer in trace(hf.BertModel(config).eval(), batch(20)).layers:
+        assert torch.equal(layer.rank, torch.tensor([[20] * 4, [11] * 4]))
+        for name in ("effective", "affine"):
+            assert torch.equal(layer.part(name), layer.exact.attention)
+        rows = layer.attention[0, 0].double()
+        rows = (rows / rows.sum(-1, keepdim=True)).numpy()
+        low, high = intervals(rows, layer.value[0, 0].double().numpy(), np.full(rows.shape, True))
+        np.testing.assert_array_equal(low, rows)
+        np.testing.assert_array_equal(high, rows)
 
 
 # --- what is no reading ---

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from effective_attention.attention.column_space import column_space, has_full_row_rank
+from effective_attention.attention.column_space import column_space, has_full_row_rank, index_of
 from effective_attention.attention.decomposition import default_rtol, for_each_head
 from effective_attention.attention.precision import without_autocast
 from effective_attention.attention.readings import Space, with_ones
@@ -62,7 +62,10 @@ def leverage(
 
 def _leverage(value: Tensor, seen: Tensor, rtol: float) -> Tensor:
     """Return the squared lengths of the rows of an orthonormal basis; 1 where all keys are independent."""
-    basis, _, rank = column_space(value, seen, rtol)
-    free = has_full_row_rank(value, seen, rtol) | (rank == seen.sum(dim=-1))
-    found = torch.linalg.vector_norm(basis, dim=-1, dtype=torch.float64).square().clamp_max(1)
-    return torch.where(free[:, None], 1.0, found) * seen
+    found = seen.double()
+    index = index_of(~has_full_row_rank(value, seen, rtol))  # of the others a basis is looked for, some by a slow SVD
+    basis, _, rank = column_space(value[index], seen[index], rtol)
+    lengths = torch.linalg.vector_norm(basis, dim=-1, dtype=torch.float64).square().clamp_max(1)
+    free = rank == seen[index].sum(dim=-1)
+    found[index] = torch.where(free[:, None], found[index], lengths)
+    return found

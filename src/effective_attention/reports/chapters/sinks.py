@@ -256,7 +256,7 @@ CHAPTER = Chapter(
         "rows sum to 1. The band shows what the weight could be in any distribution with the same output. Weights "
         "count by absolute value where tokens are ordered by them."
     ),
-    paper_says="Sun & Marasović find that effective attention disregards [SEP]; the comparison with norms they leave open.",
+    paper_says="Sun & Marasović find that effective attention disregards [SEP]; norms they leave to future work.",
     found=found_sinks,
     figures=(
         Drawing(
