@@ -150,12 +150,14 @@ def fake_head_ablation(random: np.random.Generator, axes: Mapping[str, Any], met
 
 
 def fake_heatmap(random: np.random.Generator, tokens: tuple[str, ...] = TOKENS) -> pd.DataFrame:
-    """Make up head 2 of layer 1; standard attention is the sum of effective and null."""
+    """Make up head 2 of layer 1; standard attention is the sum of effective and null, and no map is another."""
     places = range(len(tokens))
     table = heatmap.SCHEMA.fake(random, {"layer": [1], "head": [2], "query": places, "key": places})
     standard = random.dirichlet([0.3] * len(tokens), size=len(tokens))
     null = random.normal(0, 0.05, standard.shape)
-    parts = {"standard": standard, "effective": standard - null, "null": null}
-    value = np.concatenate([parts[name].ravel() for name in heatmap.PARTS])  # in the order of the rows
+    largest = np.eye(len(tokens))[standard.argmax(axis=1)]
+    parts = {"standard": standard, "effective": standard - null, "null": null, "affine": standard - 0.5 * null}
+    parts |= {"sparse": 0.5 * (largest + np.eye(len(tokens))), "smallest": 0.5 * standard + 0.5 / len(tokens)}
+    value = np.concatenate([parts[name].ravel() for name in heatmap.ALL_PARTS])  # in the order of the rows
     named = {f"{axis}_token": [tokens[place] for place in table[axis]] for axis in ("query", "key")}
     return table.assign(value=value, **named)

@@ -115,6 +115,17 @@ FLIPS: dict[str, list[Case]] = {
     ],
     "heatmap": [
         (as_it_is, "of the attention (‖null part‖ / ‖attention‖) is lost"),
+        (as_it_is, "The sparse map, with the same output, has at most 2 of 9 weights a row ("),
+        (
+            lambda table: where(lambda rows: rows["attention"] == "sparse", 0.25)(
+                where(lambda rows: rows["attention"] == "standard", 0.5)(table)
+            ),
+            "“[CLS]” gets on average: standard 0.500, effective ",
+        ),
+        (
+            lambda table: where(lambda rows: rows["attention"] == "sparse", 0.25)(table),
+            "has at most 9 of 9 weights a row (9.0 on average)",
+        ),
         (
             where(lambda table: table["attention"] == "null", 0.0),
             "Layer 1, head 2, 9 tokens: no null part, every weight reaches the output.",

@@ -118,7 +118,7 @@ class Variant:
         colour: Colour of its lines and bars.
         scale: Matplotlib's name of the colour map of its weights.
         function: How a model runs with it; None: it can only be looked at.
-        part: What it is of a split attention matrix; None: it cannot be looked at in a trace.
+        part: What it is of a split attention matrix; None: it cannot be read off a trace (``extra_maps`` finds some).
         space: Of that split; None: the one that the trace was asked to be read in.
         compared: Whether every analysis measures it.
         signed: Whether weights may be negative.
@@ -163,7 +163,7 @@ _RECORDS = (
         "null",
         "the part that cannot reach the output",
         colour="#b35806",
-        scale="PuOr_r",
+        scale="PuOr",
         part=lambda parts: parts.null,
         signed=True,
     ),
@@ -176,6 +176,18 @@ _RECORDS = (
         part=lambda parts: parts.effective,
         space="affine",
         signed=True,
+    ),
+    Variant(
+        "sparse",
+        "of all distributions with the same output, that of fewest weights which agrees most with the attention",
+        colour="#c51b7d",
+        scale="RdPu",
+    ),
+    Variant(
+        "smallest",
+        "of all distributions with the same output, the most even one: of smallest norm",
+        colour="#016c59",
+        scale="PuBuGn",
     ),
     Variant(
         "padded",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from effective_attention.reports.drawing.files import figure_bytes
 from effective_attention.reports.measured import measured
@@ -14,13 +15,15 @@ from helpers.figures import FIGURES, Make, meshes, named, plots
 
 def test_heatmap_names_tokens_as_they_are(make_tables: Make) -> None:
     figure = FIGURES["heatmap"](make_tables()["heatmap"])
-    assert [mesh.get_cmap().name for mesh in meshes(figure)][::2] == ["Greens", "PuOr_r"]
+    colours = [mesh.get_cmap().name for mesh in meshes(figure)]
+    assert [colours[place] for place in (0, 2, 4, 5)] == ["Greens", "PuOr", "RdPu", "PuBuGn"]
     names = [label.get_text() for label in plots(figure)[0].get_yticklabels()]
     assert names == ["[CLS]", "new", "anti", "##biotics", "cost", "$5", "[SEP]", "<script>alert(1…", "[SEP]"]
 
 
-def test_heatmap_of_effective_is_white_at_zero_and_orange_below(make_tables: Make) -> None:
-    mesh = meshes(FIGURES["heatmap"](make_tables()["heatmap"]))[1]
+@pytest.mark.parametrize("place", [1, 3], ids=["effective", "affine"])
+def test_heatmap_of_signed_maps_is_white_at_zero_and_orange_below(place: int, make_tables: Make) -> None:
+    mesh = meshes(FIGURES["heatmap"](make_tables()["heatmap"]))[place]
     low, high = mesh.get_clim()
     assert low is not None
     assert high is not None
@@ -43,19 +46,43 @@ def test_an_empty_null_part_is_blank(make_tables: Make) -> None:
 def test_all_parts_share_one_colour_scale(make_tables: Make) -> None:
     table = make_tables()["heatmap"]
     largest = table["value"].abs().max()
-    standard, effective, null = (mesh.get_clim() for mesh in meshes(FIGURES["heatmap"](table)))
-    assert standard == (0, largest)
-    assert effective[1] == largest
-    assert null == (-largest, largest)
+    limits = [mesh.get_clim() for mesh in meshes(FIGURES["heatmap"](table))]
+    assert [high for _, high in limits] == [largest] * 6
+    assert [limits[place][0] for place in (0, 2, 4, 5)] == [0, -largest, 0, 0]
 
 
-def test_one_long_text_has_null_below_and_keeps_the_width() -> None:
-    table = with_facts(fake_heatmap(np.random.default_rng(0), named(38)))
+def test_a_map_that_is_standard_attention_says_so(make_tables: Make) -> None:
+    """A text with no more tokens than [V, 1] has rank: no other row has the same output."""
+    table = make_tables()["heatmap"]
+    standard = table.loc[table["attention"] == "standard", "value"].to_numpy()
+    for kind in ("affine", "sparse", "smallest"):
+        table.loc[table["attention"] == kind, "value"] = standard + 1e-9
+    panels = plots(FIGURES["heatmap"](table))
+    assert [len(axes.texts) for axes in panels] == [0, 0, 0, 1, 1, 1]
+    said = panels[4].texts[0].get_text()
+    assert " ".join(said.split()) == "9 tokens: as standard, no other row has the same output"
+
+
+def across(tokens: int, **changes: list[str]) -> list[int]:
+    """Count the panels of each line, from top to bottom."""
+    table = with_facts(fake_heatmap(np.random.default_rng(0), named(tokens)))
+    for column, kept in changes.items():
+        table = table[table[column].isin(kept)]
     figure = FIGURES["heatmap"](table)
     assert figure.get_figwidth() == 6.8
-    first, second, third = (axes.get_position() for axes in plots(figure)[:3])
-    assert abs(first.y0 - second.y0) < 0.01
-    assert third.y1 < first.y0
+    heights = [round(axes.get_position().y1, 2) for axes in plots(figure) if axes.axison]
+    return [heights.count(height) for height in sorted(set(heights), reverse=True)]
+
+
+def test_panels_stand_three_across_and_those_of_a_long_text_two() -> None:
+    assert across(9) == [3, 3]
+    assert across(38) == [2, 2, 2]
+    assert across(9, attention=["standard", "effective", "null"]) == [3]
+    assert across(38, attention=["standard", "effective", "null"]) == [2, 1]
+
+
+def test_every_token_of_a_text_of_38_is_named() -> None:
+    figure = FIGURES["heatmap"](with_facts(fake_heatmap(np.random.default_rng(0), named(38))))
     assert len(plots(figure)[0].get_yticklabels()) == 38
 
 

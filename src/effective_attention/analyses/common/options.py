@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, get_args
 
+from effective_attention.attention.extra_maps import chosen_maps
 from effective_attention.errors import UserError
 from effective_attention.graphs.conventions import Convention
 
@@ -30,6 +31,14 @@ def check_flag(option: str, value: Any) -> None:
     """Refuse a value that is neither true nor false."""
     if not isinstance(value, bool):
         raise UserError(f"{option} must be true or false, got {value!r}")
+
+
+def check_maps(option: str, maps: Any) -> tuple[str, ...]:
+    """Refuse what are no maps beside standard and effective attention; return them in our order."""
+    try:
+        return chosen_maps(option, maps)
+    except ValueError as error:
+        raise UserError(str(error)) from None
 
 
 def check_number(option: str, number: Any, lowest: int, highest: int | None = None) -> None:

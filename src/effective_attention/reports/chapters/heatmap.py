@@ -1,7 +1,7 @@
 """One head, one example: what the report says and shows of ``heatmap``.
 
-The matrices stand side by side, within a paper's width; of one long text standard and effective do, with null below, so
-that up to about 40 tokens can each be read. Beyond, every second (third, …) is named.
+The matrices stand three across, within a paper's width; of one long text two, so that up to about 40 tokens can each be
+read. Beyond, every second (third, …) is named.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, ListedColormap
 from matplotlib.figure import Figure
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
+from effective_attention.attention.extra_maps import EXTRA_MAPS
+from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.reports.chapter import Chapter, Drawing
 from effective_attention.reports.drawing.matrices import matrix_places, name_both
 from effective_attention.reports.drawing.style import DOUBLE, SCALES, draw_cells, grid, styled
@@ -21,7 +23,7 @@ from effective_attention.reports.grid import number
 from effective_attention.reports.reductions import attentions, one_line, panels, token_label
 
 _MOST_HEADS = 6  # shown at most
-_KINDS = ("standard", "effective", "null")
+_KINDS = (*ATTENTIONS, "null", *EXTRA_MAPS)
 _NOTHING = 1e-6  # what is smaller is rounding
 
 
@@ -59,24 +61,42 @@ def _matrix(group: DataFrame, attention: str) -> DataFrame:
 
 
 def _panel(figure: Figure, axes: Axes, group: DataFrame, attention: str) -> None:
-    """Draw one matrix, and its colour bar below; zero is white, because effective and null can go below.
+    """Draw one matrix, and its colour bar below; zero is white, because some can go below.
 
-    A colour is as deep as the weight is far from zero, up to the largest weight of all three: any two can be compared.
+    A colour is as deep as the weight is far from zero, up to the largest weight of all: any two can be compared. Where
+    a matrix has nothing to say beyond standard attention, words stand in its place.
     """
     values = _matrix(group, attention).to_numpy(float)
+    nothing = _nothing_to_say(group, attention)
+    shown = np.zeros_like(values) if nothing else values
     reach = float(group["value"].abs().max())
     reach = reach if reach > _NOTHING else 1.0  # nothing there: no scale for rounding errors
-    low = -reach if attention == "null" else min(0.0, float(np.nanmin(values)))
-    scale = _below_zero(low, reach) if low < 0 and attention == "effective" else SCALES[attention]
-    mesh = draw_cells(axes, values, cmap=scale, vmin=low, vmax=reach)
+    low = -reach if attention == "null" else min(0.0, float(np.nanmin(shown)))
+    scale = _below_zero(attention, low, reach) if low < 0 and attention != "null" else SCALES[attention]
+    mesh = draw_cells(axes, shown, cmap=scale, vmin=low, vmax=reach)
     axes.set_aspect("equal")
-    if attention == "null" and not has_null_part(group):
-        said = f"{values.shape[1]} tokens: no null part,\nevery weight\nreaches the output"
-        axes.text(0.5, 0.5, said, transform=axes.transAxes, ha="center", va="center", fontsize=7)
+    if nothing:
+        axes.text(0.5, 0.5, nothing, transform=axes.transAxes, ha="center", va="center", fontsize=7)
     bar = figure.colorbar(mesh, ax=axes, location="bottom", pad=0.02, aspect=28, fraction=0.04, shrink=0.9)
     bar.set_label(attention)
     bar.ax.tick_params(labelsize=6)
     bar.outline.set_visible(False)
+
+
+def _nothing_to_say(group: DataFrame, attention: str) -> str:
+    """Say why a matrix is not drawn: nothing is lost, or no other row has the same output; empty: it is."""
+    tokens = group["key"].nunique()
+    if attention == "null" and not has_null_part(group):
+        return f"{tokens} tokens: no null part,\nevery weight\nreaches the output"
+    if attention in EXTRA_MAPS and _is_standard(group, attention):
+        return f"{tokens} tokens: as standard,\nno other row has\nthe same output"
+    return ""
+
+
+def _is_standard(group: DataFrame, attention: str) -> bool:
+    """Tell whether a map is standard attention itself."""
+    apart = _matrix(group, attention) - _matrix(group, "standard")
+    return bool(apart.abs().to_numpy(float).max() <= _NOTHING)
 
 
 def has_null_part(group: DataFrame) -> bool:
@@ -84,17 +104,17 @@ def has_null_part(group: DataFrame) -> bool:
     return bool(group.loc[group["attention"] == "null", "value"].abs().max() > _NOTHING)
 
 
-def _below_zero(low: float, high: float) -> Colormap:
-    """Return blues above zero and orange below, as deep as far from it: a negative weight is no small positive one."""
+def _below_zero(attention: str, low: float, high: float) -> Colormap:
+    """Return its colours above zero and orange below, as deep as far from it: a negative weight is no small one."""
     parts = 256
     below = min(parts - 1, max(1, round(parts * -low / (high - low))))
     negative = colormaps["Oranges"](np.linspace(-low / high, 0, below).clip(0, 1))
-    positive = colormaps[SCALES["effective"]](np.linspace(0, 1, parts - below))
+    positive = colormaps[SCALES[attention]](np.linspace(0, 1, parts - below))
     return ListedColormap([*negative, *positive])
 
 
 def found_heatmap(table: DataFrame) -> list[str]:
-    """Say what of the head's attention is lost, and which token gets most of it with and without that part."""
+    """Say what of the head's attention is lost, which token gets most of it with and without, and in other maps."""
     said = []
     for panel in panels(table):
         for (layer, head), group in panel.table.groupby(["layer", "head"]):
@@ -102,17 +122,43 @@ def found_heatmap(table: DataFrame) -> list[str]:
             if not has_null_part(group):
                 said.append(said_of(panel, table, f"{front}: no null part, every weight reaches the output."))
                 continue
-            sizes = {kind: float(np.linalg.norm(_matrix(group, kind).to_numpy(float))) for kind in _KINDS}
+            sizes = {kind: float(np.linalg.norm(_matrix(group, kind).to_numpy(float))) for kind in ("standard", "null")}
             lost = f"{percent(sizes['null'] / sizes['standard'])} of the attention (‖null part‖ / ‖attention‖) is lost"
-            most = "; ".join(f"{kind} attention rests most on {_favourite(group, kind)}" for kind in _KINDS[:2])
-            said.append(said_of(panel, table, f"{front}: {lost}; {most}."))
+            most = "; ".join(f"{kind} attention rests most on {_favourite(group, kind)}" for kind in ATTENTIONS)
+            said.append(said_of(panel, table, " ".join([f"{front}: {lost}; {most}.", *_found_in_maps(group)])))
     return said
 
 
+def _means(group: DataFrame, attention: str) -> Series:
+    """Return what each token gets, averaged over the tokens that look."""
+    return _matrix(group, attention).mean()
+
+
+def _name(group: DataFrame, key: int) -> str:
+    return f"“{token_label(_tokens(group, 'key')[key])}”"
+
+
 def _favourite(group: DataFrame, attention: str) -> str:
-    """Name the token that gets most, and its weight averaged over the tokens that look."""
-    means = _matrix(group, attention).mean()
-    return f"“{token_label(_tokens(group, 'key')[int(np.argmax(means))])}” ({number(means.max(), 2)} on average)"
+    """Name the token that gets most, and how much."""
+    means = _means(group, attention)
+    return f"{_name(group, int(np.argmax(means)))} ({number(means.max(), 2)} on average)"
+
+
+def _found_in_maps(group: DataFrame) -> list[str]:
+    """Say what the other maps with the same output have: the favourite's weight, and how few weights are enough."""
+    maps = attentions(group, EXTRA_MAPS)
+    if not maps:
+        return []
+    favourite = int(np.argmax(_means(group, "standard")))
+    gets = [f"{kind} {number(_means(group, kind).iloc[favourite], 3)}" for kind in (*ATTENTIONS, *maps)]
+    said = [f"{_name(group, favourite)} gets on average: {', '.join(gets)}."]
+    if "sparse" in maps:
+        counts = (_matrix(group, "sparse") > _NOTHING).sum(axis=1)
+        few = (
+            f"at most {counts.max()} of {group['key'].nunique()} weights a row ({number(counts.mean(), 1)} on average)"
+        )
+        said.append(f"The sparse map, with the same output, has {few}.")
+    return said
 
 
 CHAPTER = Chapter(
@@ -122,14 +168,17 @@ CHAPTER = Chapter(
     question="What does one head look at in one text, and which part of that reaches the output?",
     text=(
         "The attention of one head on one text: each row attends to the columns. Standard is the sum of effective and "
-        "null; null does not reach the output."
+        "null; null does not reach the output. All others have the same output as standard: affine is effective "
+        "attention whose rows sum to 1; sparse and smallest are effective attention inside the simplex (no weight "
+        "below 0, rows that sum to 1), which the conclusion of Brunner et al. 2020 asks for: a vertex, of at most "
+        "d_v + 1 weights a row, which agrees most with the attention, and the distribution of smallest norm."
     ),
     found=found_heatmap,
     figures=(
         Drawing(
             "heatmap",
-            "Standard, effective and null attention on one colour scale; orange is below zero in effective attention, "
-            "above zero in null attention.",
+            "Standard, effective and null attention, and other maps with the same output, on one colour scale; orange "
+            "is below zero.",
             draw_heatmap,
         ),
     ),

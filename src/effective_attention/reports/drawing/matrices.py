@@ -27,15 +27,16 @@ class MatrixPlaces:
 
 
 def matrix_places(matrices: int, tokens: int, *, texts: int = 1) -> MatrixPlaces:
-    """Find how many matrices stand side by side: all, unless there is one text and it is long; then two.
+    """Find how many matrices stand side by side: three, unless there is one text and it is long; then two.
 
     Several texts stay small, or their figure would have no end.
 
-    >>> [matrix_places(3, tokens).across for tokens in (9, 30, 60)], matrix_places(3, 60, texts=5).across
+    >>> [matrix_places(3, tokens).across for tokens in (9, 30, 60)], matrix_places(6, 60, texts=5).across
     ([3, 2, 2], 3)
     """
-    fits = texts > 1 or matrices * _SIZES[0] * _LINE * tokens <= _ROOM
-    across = matrices if fits else min(matrices, 2)
+    most = min(matrices, 3)
+    fits = texts > 1 or most * _SIZES[0] * _LINE * tokens <= _ROOM
+    across = most if fits else min(matrices, 2)
     side = max(_LEAST, min(_ROOM / across, _SIZES[0] * _LINE * tokens))
     return MatrixPlaces(across, -(-matrices // across), side)
 
