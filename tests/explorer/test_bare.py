@@ -47,7 +47,7 @@ def test_the_page_holds_the_tensors(kind: str) -> None:
 def test_keys_are_the_queries_unless_they_have_names_of_their_own() -> None:
     header = header_of(explore(attention=SQUARE, value=VALUE, tokens=KEYS).html)
     assert header["sides"][0]["keys"] is None
-    assert header["attentions"] == ["standard", "effective", "null", "difference"]
+    assert header["attentions"] == ["standard", "effective", "null", "affine", "difference"]
     assert header["title"] == "Attention"
     other = [name.upper() for name in KEYS]
     assert (

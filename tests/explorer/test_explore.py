@@ -288,4 +288,5 @@ def test_sides_of_different_shape_are_not_compared(bert: Any, tokenizer: Any) ->
     ]
     object.__setattr__(sides[1], "standard", sides[1].standard[:1])
     object.__setattr__(sides[1], "effective", sides[1].effective[:1])
+    object.__setattr__(sides[1], "maps", {})
     assert header_of(build_page(sides, title="x"))["same_tokens"] is False

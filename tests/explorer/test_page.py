@@ -62,6 +62,8 @@ def test_blocks_leave_the_document_once_they_are_read(chromium: Any, tmp_path: P
         assert page.evaluate(left) == before - 1
         change(page, view="model", part="standard")
         change(page, part="effective")  # all of them; queries and keys, two layers each, were not needed
+        assert page.evaluate(left) == 2 * LAYERS + 1
+        change(page, part="affine")  # of one layer: the other's is standard attention
         assert page.evaluate(left) == 2 * LAYERS
 
 

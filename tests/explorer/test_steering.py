@@ -29,7 +29,8 @@ def test_keys(chromium: Any, tmp_path: Path) -> None:
             return state(page)
 
         assert [press(str(number))["view"] for number in (5, 4, 3, 2, 1)] == list(reversed(VIEWS))
-        assert [press(key)["part"] for key in "nde"] == ["null", "difference", "effective"]
+        assert [press(key)["part"] for key in "ndfe"] == ["null", "difference", "affine", "effective"]
+        assert [press(key)["part"] for key in "pm"] == ["effective"] * 2  # not in this page
         assert press("s")["part"] == "standard"
         press("3")
         assert (press("ArrowDown")["layer"], press("ArrowDown")["layer"], press("ArrowUp")["layer"]) == (1, 1, 0)
@@ -163,7 +164,7 @@ def test_colours_follow_the_system_and_the_button(chromium: Any, tmp_path: Path)
         assert "theme=dark" in page.evaluate("location.hash")
 
 
-@pytest.mark.parametrize("kind", ["one", "pair"])
+@pytest.mark.parametrize("kind", ["one", "pair", "maps"])
 def test_nothing_scrolls_sideways_on_a_telephone(kind: str, chromium: Any, tmp_path: Path) -> None:
     with opened(chromium, tmp_path, kind, width=390) as page:
         for view in VIEWS:

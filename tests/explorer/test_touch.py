@@ -83,7 +83,10 @@ def test_where_there_is_room_everything_is_in_sight_and_no_such_button(chromium:
         assert not page.is_visible("#more")
 
 
+@pytest.mark.parametrize("kind", ["sentences", "maps"])
 @pytest.mark.parametrize("view", ["heads", "model", "heatmap", "neuron", "rollout"])
-def test_the_picture_begins_in_the_upper_half_of_a_telephone(view: str, chromium: Any, tmp_path: Path) -> None:
-    with opened(chromium, tmp_path, "sentences", f"view={view}", width=390, touch=True) as page:
+def test_the_picture_begins_in_the_upper_half_of_a_telephone(
+    view: str, kind: str, chromium: Any, tmp_path: Path
+) -> None:
+    with opened(chromium, tmp_path, kind, f"view={view}", width=390, touch=True) as page:
         assert page.locator("#stage").bounding_box()["y"] < 844 / 2

@@ -200,7 +200,7 @@ def rollout_in_python(part: str) -> Any:
     return attention_rollout(graph)
 
 
-@pytest.mark.parametrize("part", ["standard", "effective", "difference"])
+@pytest.mark.parametrize("part", ["standard", "effective", "affine", "difference"])
 def test_rollout_is_that_of_python(part: str, chromium: Any, tmp_path: Path) -> None:
     expected = (
         rollout_in_python("effective") - rollout_in_python("standard")

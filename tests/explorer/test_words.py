@@ -50,8 +50,10 @@ def joined(numbers: Any) -> Any:
 
 
 def in_words(part: str, layer: int, head: int) -> Any:
-    standard, effective = (joined(whole(sentences(), name, layer)[head]) for name in ("standard", "effective"))
+    names = ("standard", "effective", "affine")
+    standard, effective, affine = (joined(whole(sentences(), name, layer)[head]) for name in names)
     return {
+        "affine": affine,
         "standard": standard,
         "effective": effective,
         "null": standard - effective,

@@ -37,7 +37,7 @@ HOSTILE = [
     "🦊",
     "[SEP]",
 ]
-PARTS = ("standard", "effective", "null", "difference")
+PARTS = ("standard", "effective", "null", "affine", "difference")
 # texts that cannot be read well on their ground: tag, text, contrast
 CONTRAST = """() => {
   const rgb = (text) => text.match(/[\\d.]+/g).map(Number);
@@ -95,6 +95,7 @@ def made_up(
         keys=None if keys is None else KeyTokens(keys, [token.startswith("[") for token in keys]),
         query=vectors[0],
         key=vectors[1],
+        maps={"affine": [0.5 * (one + other) for one, other in zip(standard, effective, strict=True)]},
         **given,
     )
 
@@ -104,6 +105,8 @@ def whole(side: Side, part: str, layer: int, decimals: int = 5) -> Any:
     standard, effective = (
         np.rint(np.asarray(of[layer]) * 10**decimals).astype(int) for of in (side.standard, side.effective)
     )
+    if part in side.maps:
+        return np.rint(side.maps[part][layer] * 10**decimals).astype(int)
     return {
         "standard": standard,
         "effective": effective,
@@ -128,9 +131,18 @@ def one() -> Side:
 def causal() -> Side:
     """Make up a side of a model in which no token sees a later one."""
     side = made_up()
-    return replace(
-        side, standard=[np.tril(part) for part in side.standard], effective=[np.tril(part) for part in side.effective]
-    )
+    parts = {"standard": side.standard, "effective": side.effective, "affine": side.maps["affine"]}
+    cut = {name: [np.tril(part) for part in of] for name, of in parts.items()}
+    return replace(side, standard=cut["standard"], effective=cut["effective"], maps={"affine": cut["affine"]})
+
+
+@cache
+def all_maps() -> Side:
+    """Make up a side with two distributions beside: one weight a row, and weights drawn to the middle."""
+    side = made_up()
+    sparse = [np.eye(len(TOKENS))[part.argmax(axis=-1)] for part in side.standard]
+    smallest = [0.5 * part + 0.5 / len(TOKENS) for part in side.standard]
+    return replace(side, maps={**side.maps, "sparse": sparse, "smallest": smallest})
 
 
 @cache
@@ -171,6 +183,7 @@ def page_of(kind: str) -> str:
     """Build the HTML of one of a few pages."""
     made = {
         "one": lambda: [one()],
+        "maps": lambda: [all_maps()],
         "causal": lambda: [causal()],
         "causal and not": lambda: [replace(causal(), name="left to right"), replace(one(), name="both ways")],
         "pair": lambda: list(pair()),
@@ -183,7 +196,7 @@ def page_of(kind: str) -> str:
             )
         ],
         "three": lambda: list(three()),
-        "bare": lambda: [replace(made_up(["a", "b"], keys=TOKENS, texts=()), effective=None, ranks=None)],
+        "bare": lambda: [replace(made_up(["a", "b"], keys=TOKENS, texts=()), effective=None, ranks=None, maps={})],
         "next": lambda: [following()],
         "long": lambda: [made_up([f"word{i}" for i in range(300)], layers=1, heads=2)],
     }[kind]()

@@ -19,12 +19,13 @@ import pandas as pd
 from torch import Tensor
 
 from effective_attention.analyses.common.base import Analysis, Context, TextAnalysis
-from effective_attention.analyses.common.options import check_flag, check_number, is_whole_number
+from effective_attention.analyses.common.options import check_flag, check_maps, check_number, is_whole_number
 from effective_attention.attention.model_facts import device_of
 from effective_attention.attention.trace import Trace, for_model, one_text, trace
 from effective_attention.errors import UserError
 from effective_attention.explorer.compared import Comparison, check_beside
 from effective_attention.explorer.index import IndexRow, build_index, expected_bytes, megabytes
+from effective_attention.explorer.maps import DEFAULT_MAPS
 from effective_attention.explorer.page import build_page, title_of
 from effective_attention.explorer.sides import Prediction, Side
 from effective_attention.explorer.table import OWN_TEXT, SCHEMA, answers, rows_of, written
@@ -56,6 +57,7 @@ class ExplorerPage(TextAnalysis):
         beside_text: To compare with: the same model on another text.
         beside_text_pair: Its second half.
         neurons: Whether queries and keys go into the page, for its neuron view.
+        maps: Which of ``affine``, ``sparse`` and ``smallest`` go into it beside standard and effective attention.
     """
 
     schema = SCHEMA
@@ -76,6 +78,7 @@ class ExplorerPage(TextAnalysis):
         beside_text: object = None,
         beside_text_pair: object = None,
         neurons: bool = True,
+        maps: Sequence[str] = DEFAULT_MAPS,
     ) -> None:
         super().__init__(example=example)
         check_beside(beside, beside_text, beside_text_pair)
@@ -87,6 +90,7 @@ class ExplorerPage(TextAnalysis):
         self.most_pages = most_pages
         self.beside = None if beside is None else str(beside)
         self.neurons = neurons
+        self.maps = check_maps(f"{_OPTION}.maps", maps)
         self.other_texts = tuple(str(text) for text in (beside_text, beside_text_pair) if text is not None)
         self.sides: list[Side] = []
         self.seen: dict[int, _Seen] = {}
@@ -97,7 +101,7 @@ class ExplorerPage(TextAnalysis):
         if context.text is not None and not context.text.texts[0].strip():
             raise UserError("text is empty; add text=<some words>, or leave it out to see an example of the split")
         self._check_examples(context)
-        self.comparison = Comparison(context, self.beside, self.other_texts, self.neurons)
+        self.comparison = Comparison(context, self.beside, self.other_texts, self.neurons, self.maps)
         self.comparison.check()
         self.sides = []
         self.seen = {}
@@ -224,7 +228,7 @@ class ExplorerPage(TextAnalysis):
         """Estimate how many bytes the pages of texts of so many tokens will have."""
         sides = 1 if self.beside is None and not self.other_texts else 2
         shape = (self.context.layers, self.context.heads, self.context.width if self.neurons else 0)
-        return sum(expected_bytes(int(length), *shape, sides=sides) for length in lengths)
+        return sum(expected_bytes(int(length), *shape, sides=sides, maps=self.maps) for length in lengths)
 
 
 def _alone(seen: Trace) -> Trace:

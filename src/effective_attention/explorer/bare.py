@@ -15,7 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from effective_attention.analyses.common.alone import HeadRows
 from effective_attention.attention.decomposition import Decomposition, decompose
+from effective_attention.attention.extra_maps import SIMPLEX
+from effective_attention.attention.readings import Space
+from effective_attention.explorer.maps import DEFAULT_MAPS, Maps, simplex_maps
 from effective_attention.explorer.sides import Array, KeyTokens, Side
 
 _ATTENTION = "(layer, head, query, key)"
@@ -23,7 +27,9 @@ _VALUE = "(layer, head, key, d_head)"
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
-def bare_side(attention: Any, value: Any, tokens: Any, key_tokens: Any, *, model: str = "") -> Side:
+def bare_side(
+    attention: Any, value: Any, tokens: Any, key_tokens: Any, *, model: str = "", maps: Sequence[str] = DEFAULT_MAPS
+) -> Side:
     """Build a side from tensors; see ``explore.explore``.
 
     Raises:
@@ -36,7 +42,8 @@ def bare_side(attention: Any, value: Any, tokens: Any, key_tokens: Any, *, model
     if len(key_names) != keys:
         raise ValueError(f"attention has {queries} queries and {keys} keys; add key_tokens=[...], a name for each key")
     same = key_names == names
-    split = None if value is None else _split(layers, _layers("value", value, _VALUE))
+    values = None if value is None else _checked(layers, _layers("value", value, _VALUE))
+    split = None if values is None else [_parts(*pair) for pair in zip(layers, values, strict=True)]
     return Side(
         texts=(),
         tokens=names,
@@ -50,6 +57,7 @@ def bare_side(attention: Any, value: Any, tokens: Any, key_tokens: Any, *, model
         key=None,
         model=model,
         keys=None if same else KeyTokens(key_names, [False] * keys),
+        maps={} if values is None else _maps(layers, values, maps),
     )
 
 
@@ -133,7 +141,8 @@ def _names(option: str, given: Any, count: int, what: str) -> list[str]:
     return list(given)
 
 
-def _split(layers: list[Tensor], values: list[Tensor]) -> list[Decomposition]:
+def _checked(layers: list[Tensor], values: list[Tensor]) -> list[Tensor]:
+    """Refuse values that do not fit."""
     if len(values) != len(layers):
         raise ValueError(f"value must have as many layers as attention, {len(layers)}, got {len(values)}")
     (heads, _, keys), (sets, value_keys, _) = layers[0].shape, values[0].shape
@@ -142,14 +151,34 @@ def _split(layers: list[Tensor], values: list[Tensor]) -> list[Decomposition]:
             f"value must be {_VALUE} with {keys} keys, and its heads must divide {heads}, got a layer of shape "
             f"{tuple(values[0].shape)}"
         )
-    return [_parts(*pair) for pair in zip(layers, values, strict=True)]
+    return values
 
 
-def _parts(attention: Tensor, value: Tensor) -> Decomposition:
-    seen = (attention != 0).any(dim=0)  # (query, key)
-    seen = seen | ~seen.any(dim=-1, keepdim=True)
+def _seen(attention: Tensor) -> Tensor:
+    """Tell which keys each query sees, (query, key)."""
+    seen = (attention != 0).any(dim=0)
+    return seen | ~seen.any(dim=-1, keepdim=True)
+
+
+def _parts(attention: Tensor, value: Tensor, space: Space = "value") -> Decomposition:
     wide = torch.promote_types(attention.dtype, value.dtype)
-    return decompose(attention[None].to(wide), value[None].to(wide), seen[None, None])
+    return decompose(attention[None].to(wide), value[None].to(wide), _seen(attention)[None, None], space=space)
+
+
+def _maps(layers: list[Tensor], values: list[Tensor], names: Sequence[str]) -> Maps:
+    """Find the other maps with the same output."""
+    pairs = list(zip(layers, values, strict=True))
+    if any(name in SIMPLEX for name in names) and any(bool((layer < 0).any()) for layer in layers):
+        raise ValueError("attention has weights below 0, so sparse and smallest do not exist; leave them out of maps")
+    affine = {"affine": [_array(_parts(*pair, space="affine").effective[0]) for pair in pairs]}
+    found = simplex_maps((_rows(*pair) for pair in pairs), sum(len(layer) for layer in layers), names)
+    return (affine if "affine" in names else {}) | found
+
+
+def _rows(attention: Tensor, value: Tensor) -> HeadRows:
+    heads = len(attention)
+    value = value.repeat_interleave(heads // len(value), dim=0)
+    return _array(attention), _array(value), _seen(attention).expand(attention.shape).numpy()
 
 
 def _array(weights: Tensor) -> Array:

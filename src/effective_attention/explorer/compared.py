@@ -12,6 +12,7 @@ from effective_attention.analyses.common.base import Context
 from effective_attention.attention.trace import Trace, trace
 from effective_attention.data.own_text import trace_texts
 from effective_attention.errors import UserError
+from effective_attention.explorer.maps import DEFAULT_MAPS
 from effective_attention.explorer.sides import Prediction, Side, prediction_of, side_of
 from effective_attention.reports.paths import without_folders
 
@@ -27,12 +28,14 @@ class Comparison:
         beside: ``pretrained``, a run directory or .ckpt file; None: nothing, or ``other_texts``.
         other_texts: Another text, or a pair, to show beside; empty: none.
         neurons: Whether queries and keys go into the page.
+        maps: Which maps stand beside standard and effective attention.
     """
 
     context: Context
     beside: str | None = None
     other_texts: tuple[str, ...] = ()
     neurons: bool = True
+    maps: tuple[str, ...] = DEFAULT_MAPS
 
     def sides(
         self, seen: Trace, texts: tuple[str, ...], prediction: Prediction | None, gold: str | float | None
@@ -96,7 +99,7 @@ class Comparison:
         return "finetuned" if self._is_finetuned else PRETRAINED
 
     def _side(self, seen: Trace, texts: tuple[str, ...], **facts: Any) -> Side:
-        return side_of(seen, self.context.tokenizer, texts, neurons=self.neurons, **facts)
+        return side_of(seen, self.context.tokenizer, texts, neurons=self.neurons, maps=self.maps, **facts)
 
     def _on_other_text(self, seen: Trace, **facts: Any) -> Side:
         options: dict[str, Any] = {"max_length": self.context.max_length, "reading": seen.layers[0].reading}
@@ -130,7 +133,7 @@ class Comparison:
             "checkpoint": place,
             "name": place,
         }
-        return side_of(other, tokenizer, texts, segments=segments, neurons=self.neurons, **facts)
+        return side_of(other, tokenizer, texts, segments=segments, neurons=self.neurons, maps=self.maps, **facts)
 
     @cached_property
     def _other_run(self) -> tuple[PreTrainedModel, Any, str]:

@@ -15,11 +15,13 @@ from typing import Any
 
 from torch import nn
 
+from effective_attention.attention.extra_maps import chosen_maps
 from effective_attention.attention.model_facts import class_names, config_of
 from effective_attention.attention.stacks import has_stacks
 from effective_attention.attention.trace import Trace
 from effective_attention.data.own_text import as_texts, trace_texts
 from effective_attention.explorer.bare import bare_side
+from effective_attention.explorer.maps import DEFAULT_MAPS
 from effective_attention.explorer.notebook import Explorer
 from effective_attention.explorer.page import build_page
 from effective_attention.explorer.sides import Prediction, Side, prediction_of, side_of
@@ -37,6 +39,7 @@ def explore(
     labels: Sequence[str] | None = None,
     name: str | Sequence[str] | None = None,
     neurons: bool = True,
+    maps: Sequence[str] = DEFAULT_MAPS,
     attention: Any = None,
     value: Any = None,
     tokens: Sequence[str] | None = None,
@@ -58,6 +61,8 @@ def explore(
         labels: Names of what the model predicts; None: those of its config.
         name: Name of the model, or names of the two models; None: from their configs.
         neurons: Whether queries and keys go into the file, for the neuron view.
+        maps: Which other maps with the same output go into the file: ``affine`` (rows sum to 1), and, inside the
+            simplex, ``sparse`` and ``smallest``, which take a program for every row: see ``docs/explorer.md``.
         attention: In place of a model: weights (layer, head, query, key), or a list of (head, query, key) for each
             layer; of PyTorch or NumPy. A key of weight 0 in all heads of a layer counts as hidden from the query.
         value: The values they are applied to, (layer, head, key, d_head), or a list likewise; None: not known, and the
@@ -68,9 +73,11 @@ def explore(
     Raises:
         ValueError: A text is empty, a tensor does not fit, or the model cannot be shown; says why.
     """
+    maps = chosen_maps("maps", maps)
     if not (attention is value is tokens is key_tokens is None):
         _check_bare(name, model, tokenizer, text, text_pair, target, beside, labels)
-        side = bare_side(attention, value, tokens, key_tokens, model=name if isinstance(name, str) else "")
+        called = name if isinstance(name, str) else ""
+        side = bare_side(attention, value, tokens, key_tokens, model=called, maps=maps)
         return Explorer(build_page([side]))
     if model is None or tokenizer is None:
         raise ValueError("explore needs a model, its tokenizer and a text, or attention=... and tokens=[...]")
@@ -79,7 +86,8 @@ def explore(
     headings = _headings(names, same_model=not isinstance(beside, nn.Module)) if beside is not None else [""]
     sides: list[Side] = []
     for (one, texts), called, heading in zip(compared, names, headings, strict=True):
-        sides += _sides(one, tokenizer, texts, labels, {"neurons": neurons, "model": called, "name": heading})
+        facts = {"neurons": neurons, "maps": maps, "model": called, "name": heading}
+        sides += _sides(one, tokenizer, texts, labels, facts)
     return Explorer(build_page(sides))
 
 

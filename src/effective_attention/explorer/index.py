@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from effective_attention.explorer.maps import DEFAULT_MAPS
 from effective_attention.explorer.page import fill
 from effective_attention.explorer.sides import Side, best_label
 
 _SCRIPT = 160_000  # bytes of a page without numbers
 _PER_WEIGHT = 3.1  # bytes, of a standard and its effective weight together; measured on the embedded MiniLM
+_PER_MAP = {"affine": 2.0, "sparse": 1.0, "smallest": 1.3}  # bytes more, of a weight of a map; likewise
 _PER_NEURON = 2.1  # bytes, of a number of a query or a key; likewise
 _MOST_LETTERS = 100  # of a text
 
@@ -83,7 +85,9 @@ def build_index(rows: Sequence[IndexRow], *, title: str, examples: int) -> str:
     return fill("index", "index.js", title=title, said=" · ".join(said), rows=rows, megabytes=megabytes, scores=scores)
 
 
-def expected_bytes(tokens: int, layers: int, heads: int, width: int, *, sides: int) -> int:
+def expected_bytes(
+    tokens: int, layers: int, heads: int, width: int, *, sides: int, maps: Sequence[str] = DEFAULT_MAPS
+) -> int:
     """Estimate the size of a page; weights of an untrained model, which are even, take a tenth less.
 
     Args:
@@ -92,8 +96,10 @@ def expected_bytes(tokens: int, layers: int, heads: int, width: int, *, sides: i
         heads: Of a layer.
         width: Of the hidden states, as wide as all queries of a layer together; 0: queries and keys are left out.
         sides: One, or two.
+        maps: What stands beside standard and effective attention.
     """
-    numbers = heads * tokens**2 * _PER_WEIGHT + 2 * tokens * width * _PER_NEURON
+    weight = _PER_WEIGHT + sum(_PER_MAP[name] for name in maps)
+    numbers = heads * tokens**2 * weight + 2 * tokens * width * _PER_NEURON
     return round(_SCRIPT + sides * layers * numbers)
 
 

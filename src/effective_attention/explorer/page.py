@@ -7,15 +7,18 @@ that a text might bring along can run.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from effective_attention import __version__
+from effective_attention.attention.extra_maps import EXTRA_MAPS
+from effective_attention.attention.variants import VARIANTS
 from effective_attention.explorer.modules import link
 from effective_attention.explorer.packing import ALPHABET, pack, whole_numbers
 from effective_attention.explorer.sides import Array, KeyTokens, Side
@@ -27,7 +30,6 @@ from effective_attention.reports.paths import model_name, without_folders
 TEMPLATES = Path(__file__).parent / "static"
 MADE_BY = f"effective-attention {__version__}"
 NEURON_DECIMALS = 2
-_PARTS = ["standard", "effective", "null", "difference"]
 _LONG = 256  # tokens: above, one decimal less
 
 
@@ -51,12 +53,21 @@ def build_page(sides: Sequence[Side], *, title: str | None = None, index: str | 
         "alphabet": ALPHABET,
         "decimals": decimals,
         "neuron_decimals": NEURON_DECIMALS,
-        "attentions": ["standard"] if any(side.effective is None for side in sides) else _PARTS,
+        "attentions": _attentions(sides),
+        "signed": [*(name for name, variant in VARIANTS.items() if variant.signed), "difference"],
         "stacks": stacks,
         "same_tokens": all(len(pair) == 2 and _comparable(*pair) for pair in groups),
         "sides": [_described(side, _packed(side, decimals, blocks)) for side in sides],
     }
     return fill("explorer", "start.js", title=title, header=_safe_json(header), blocks=blocks, index=index)
+
+
+def _attentions(sides: Sequence[Side]) -> list[str]:
+    """List the attentions that the page can show: what every side holds, and what follows from that."""
+    if any(side.effective is None for side in sides):
+        return ["standard"]
+    maps = [name for name in EXTRA_MAPS if all(name in side.maps for side in sides)]
+    return ["standard", "effective", "null", *maps, "difference"]
 
 
 def fill(name: str, entry: str, /, **contents: Any) -> str:
@@ -146,15 +157,24 @@ def _packed(side: Side, decimals: int, blocks: dict[str, str]) -> dict[str, list
             else [add(whole_numbers(part, NEURON_DECIMALS)) for part in parts]
         )
 
-    standard = [whole_numbers(part, decimals) for part in side.standard]
-    effective = standard if side.effective is None else [whole_numbers(part, decimals) for part in side.effective]
-    pairs = zip(standard, effective, strict=True)
-    return {
-        "standard": [add(numbers) for numbers in standard],
-        "effective": [None if np.array_equal(whole, part) else add(part) for whole, part in pairs],
-        "query": neurons(side.query),
-        "key": neurons(side.key),
-    }
+    parts = {"standard": side.standard, "effective": side.effective or side.standard, **side.maps}
+    layers = [
+        _stored([whole_numbers(of, decimals) for of in layer], add) for layer in zip(*parts.values(), strict=True)
+    ]
+    weights = dict(zip(parts, map(list, zip(*layers, strict=True)), strict=True))
+    return {**weights, "query": neurons(side.query), "key": neurons(side.key)}
+
+
+def _stored(parts: Sequence[NDArray[np.int64]], add: Callable[[Any], str]) -> list[str | None]:
+    """Store a layer's attentions, each numbers once; return the names of their blocks, standard attention's first.
+
+    None: it is standard attention, too.
+    """
+    names: list[str] = []
+    for place, numbers in enumerate(parts):
+        same = next((names[before] for before in range(place) if np.array_equal(parts[before], numbers)), None)
+        names.append(add(numbers) if same is None else same)
+    return [names[0], *(None if name == names[0] else name for name in names[1:])]
 
 
 def _safe_json(values: dict[str, Any]) -> str:

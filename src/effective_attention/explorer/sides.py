@@ -9,7 +9,7 @@ another each of its three attentions is a side; that of cross-attention has othe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from torch import Tensor
 
 from effective_attention.attention.stacks import Stack
 from effective_attention.attention.trace import Layer, Trace
+from effective_attention.explorer.maps import DEFAULT_MAPS, Maps, maps_of
 from effective_attention.explorer.words import Words, words_of
 
 Array = NDArray[np.float64]
@@ -62,6 +63,7 @@ class Side:
         stack: Which attention of the model, where it has three; see ``attention.stacks``.
         words: The words that ``tokens`` make; None: each is one, or nobody knows.
         gold: What the data says is right: the name of a label, or a score; None: not known.
+        maps: Other maps with the same output; see ``maps``.
     """
 
     texts: tuple[str, ...]
@@ -82,6 +84,7 @@ class Side:
     stack: Stack | None = None
     words: Words | None = None
     gold: str | float | None = None
+    maps: Maps = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -112,6 +115,7 @@ def side_of(
     row: int = 0,
     segments: Sequence[int] | None = None,
     neurons: bool = True,
+    maps: Sequence[str] = DEFAULT_MAPS,
     **facts: Any,
 ) -> Side:
     """Build a side from one example of a trace.
@@ -123,6 +127,7 @@ def side_of(
         row: The example's row in the batch.
         segments: Which text each token belongs to; None: as segment ids, or the separators between texts, tell.
         neurons: Whether to include queries and keys.
+        maps: Names of other maps to include.
         facts: ``prediction``, ``gold``, ``model``, ``checkpoint`` and ``name`` of the side.
 
     Raises:
@@ -145,6 +150,7 @@ def side_of(
         key=_neurons(trace.layers, "key", row, keys) if neurons else None,
         keys=None if trace.source is None else _named(trace.source, row, keys, tokenizer),
         words=named.words,
+        maps=maps_of(trace, row, maps),
         **facts,
     )
 

@@ -25,7 +25,7 @@ def written_sides(model: PreTrainedModel, tokenizer: Any, texts: tuple[str, str]
         model: An encoder-decoder.
         tokenizer: The model's.
         texts: What is read, and what is written; each is cut, with a warning, where the model can take no more.
-        facts: ``neurons``, and facts of ``sides.Side``.
+        facts: ``neurons``, ``maps``, and facts of ``sides.Side``.
     """
     traces = trace_written(model, tokenizer, texts)
     return [

@@ -1,7 +1,7 @@
 // What the explorer's scripts pass around: types for their comments, checked by tsc and never shipped.
 
 type View = "heads" | "model" | "heatmap" | "neuron" | "rollout";
-type Attention = "standard" | "effective" | "null" | "difference";
+type Attention = "standard" | "effective" | "null" | "affine" | "sparse" | "smallest" | "difference";
 type Whole = Int16Array | Int32Array; // weights are whole numbers of 10^-decimals
 type Rgb = [number, number, number];
 
@@ -35,7 +35,18 @@ interface Side extends Tokens {
   ranks: number[][] | null;
   convention: "absolute" | "positive";
   residual: number;
-  blocks: { standard: string[]; effective: (string | null)[]; query: (string | null)[]; key: (string | null)[] };
+  blocks: Blocks;
+}
+
+type BlockNames = (string | null)[]; // of weights: null where they are those of standard attention
+interface Blocks {
+  standard: string[];
+  effective: BlockNames;
+  affine?: BlockNames;
+  sparse?: BlockNames;
+  smallest?: BlockNames;
+  query: BlockNames;
+  key: BlockNames;
 }
 
 interface Header {
@@ -46,6 +57,7 @@ interface Header {
   decimals: number;
   neuron_decimals: number;
   attentions: Attention[];
+  signed: Attention[]; // those whose weights may be below 0
   stacks: string[]; // encoder, decoder, cross; or none
   same_tokens: boolean;
   sides: Side[];

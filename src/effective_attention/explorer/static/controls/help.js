@@ -3,11 +3,26 @@ import { byId, make } from "../core/elements.js";
 import { differenceName, hasWords, header } from "../core/header.js";
 import { canCompare, hasPairs } from "../core/selection.js";
 
+/** @type {Attention[]} */
+const MAPS = ["affine", "sparse", "smallest"];
+/** @type {Record<string, string>} */
+const MAP_KEYS = { affine: "f", sparse: "p", smallest: "m" };
+/** @type {Record<string, string>} */
+const ABOUT_MAPS = {
+  affine: "Effective attention whose rows sum to 1, as those of standard attention do: what the values and a column " +
+    "of ones cancel is left out. The output is the same; weights can be negative.",
+  sparse: "Of all distributions with the same output (no weight below 0, rows that sum to 1), one of as few weights " +
+    "as the values' dimensions and one, which agrees most with standard attention.",
+  smallest: "Of all distributions with the same output, that of smallest norm: effective attention inside the simplex.",
+};
+const held = MAPS.filter((map) => header.attentions.includes(map));
+
 const KEYS = [
   ["← →", "head before, head after"],
   ["↑ ↓", "layer before, layer after (in a focused picture: move from cell to cell)"],
   ["1 – 5", "views: heads, model, heatmap, neuron, rollout"],
   ["s e n d", "standard, effective, null, difference"],
+  ...(held.length > 0 ? [[held.map((map) => MAP_KEYS[map]).join(" "), held.join(", ")]] : []),
   ...(canCompare() ? [["c", differenceName()]] : []),
   ["a", "all heads"],
   ...(header.stacks.length > 0 ? [["x", "encoder, decoder, cross: the next one"]] : []),
@@ -40,6 +55,7 @@ const NOTES = [
   ["standard", "The weights after the softmax."],
   ["effective", ABOUT_EFFECTIVE],
   ["null", "Standard − effective: it changes nothing in the output, whatever its size."],
+  ...held.map((map) => [map, ABOUT_MAPS[map]]),
   ...(canCompare() ? [[differenceName(), "Of the chosen attention: the first side minus the one beside it."]] : []),
   ...(hasPairs() ? [["sentences", ABOUT_SENTENCES]] : []),
   ...(hasWords() ? [["words", ABOUT_WORDS]] : []),

@@ -19,6 +19,9 @@ const VIEW_TITLES = {
 const PART_TITLES = {
   standard: "the softmax weights (s)", effective: "what of them reaches the output (e)",
   null: "standard minus effective: what has no influence on the output (n)",
+  affine: "effective attention whose rows sum to 1 (f)",
+  sparse: "as few weights as give the same output, none below 0 (p)",
+  smallest: "the smallest weights that give the same output, none below 0 (m)",
   difference: "effective minus standard, that is minus the null part (d)",
 };
 /** @type {Record<string, string>} */

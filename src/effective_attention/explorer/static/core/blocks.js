@@ -79,9 +79,8 @@ async function unpack(id) {
 export function blockIds(side, part, layer) {
   const { blocks } = sides[side];
   const standard = blocks.standard[layer];
-  const effective = blocks.effective[layer] ?? standard;
-  if (part === "standard") return [standard];
-  return part === "effective" ? [effective] : [standard, effective];
+  if (part === "null" || part === "difference") return [standard, blocks.effective[layer] ?? standard];
+  return [blocks[part]?.[layer] ?? standard];
 }
 
 /** @type {(side: number, part: Attention, layer: number) => boolean} */

@@ -48,6 +48,13 @@ export function tokensOf(side, which) {
 export const VIEWS = ["heads", "model", "heatmap", "neuron", "rollout"];
 
 /**
+ * Whether its weights may be below 0, as the records in Python say.
+ *
+ * @type {(part: Attention) => boolean}
+ */
+export const isSignedPart = (part) => header.signed.includes(part);
+
+/**
  * How many of the page's whole numbers make 1.
  *
  * @type {() => number}

@@ -1,6 +1,7 @@
-// One head's matrix, queries × keys: whole numbers. Null = standard − effective, difference = effective − standard.
+// One head's matrix, queries × keys: whole numbers. Null = standard − effective, difference = effective − standard; all
+// others are stored.
 import { blockIds, layerReady, loadedBlock } from "./blocks.js";
-import { sides, tokensOf } from "./header.js";
+import { isSignedPart, sides, tokensOf } from "./header.js";
 import { LimitedCache } from "./limited_cache.js";
 import { hasHead, paneNumbers, shownName, shownTokens, sideOf, sidesOf } from "./selection.js";
 import { joinedMatrix } from "./words.js";
@@ -14,7 +15,7 @@ const largestWeights = new LimitedCache(1e6);
 
 /** @type {(part: Attention, comparing: boolean) => boolean} */
 export function isSigned(part, comparing) {
-  return comparing || part !== "standard";
+  return comparing || isSignedPart(part);
 }
 
 /** @type {(pane: number, part: Attention, layer: number) => boolean} */
@@ -24,7 +25,7 @@ export function matrixReady(pane, part, layer) {
 
 /** @type {(pane: number, part: Attention, layer: number, head: number) => Whole} */
 export function matrixOf(pane, part, layer, head) {
-  if (pane >= 0 && (part === "standard" || part === "effective")) return storedMatrix(pane, part, layer, head);
+  if (pane >= 0 && part !== "null" && part !== "difference") return storedMatrix(pane, part, layer, head);
   return workedOut.get(`${pane} ${part} ${layer} ${head}`, () => {
     if (pane < 0) return minus(matrixOf(0, part, layer, head), matrixOf(1, part, layer, head));
     const standard = storedMatrix(pane, "standard", layer, head);

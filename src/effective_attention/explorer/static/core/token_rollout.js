@@ -2,7 +2,7 @@
 // It is worked out here, not in Python, as each token has its own; the rules are those of graphs/conventions.py, and
 // which of them apply (convention, residual) is in the header. tests/explorer/test_views.py compares the two.
 import { blockIds, layerReady, loadedBlock } from "./blocks.js";
-import { sides, unit } from "./header.js";
+import { isSignedPart, sides, unit } from "./header.js";
 import { LimitedCache } from "./limited_cache.js";
 import { upTo } from "./numbers.js";
 import { sidesOf } from "./selection.js";
@@ -97,7 +97,7 @@ function carriedDown(row, graph, residual) {
 
 /**
  * A layer's heads averaged. What negative weights become is settled in each head, before the average; then rows are
- * divided by their sum, but for standard attention, which is left as it is.
+ * divided by their sum, but for attention that is a distribution already, which is left as it is.
  *
  * @type {(side: number, part: Attention, layer: number) => Float64Array}
  */
@@ -106,7 +106,7 @@ function graphOf(side, part, layer) {
     const { size, heads, convention } = sides[side].joined?.side ?? sides[side];
     const numbers = loadedBlock(blockIds(side, part, layer)[0]);
     const mean = new Float64Array(size * size);
-    const asIs = part === "standard";
+    const asIs = !isSignedPart(part);
     for (let head = 0; head < heads; head++) {
       const start = head * size * size;
       for (let i = 0; i < mean.length; i++) {

@@ -2,7 +2,7 @@
 import { CanvasPainter } from "../core/canvas_painter.js";
 import { scaleColour } from "../core/colours.js";
 import { byId } from "../core/elements.js";
-import { sides, unit } from "../core/header.js";
+import { isSignedPart, sides, unit } from "../core/header.js";
 import { commonLimit, isSigned } from "../core/matrices.js";
 import { briefly, largest, MINUS } from "../core/numbers.js";
 import { activeHeads, isComparing } from "../core/selection.js";
@@ -38,7 +38,7 @@ function rolloutLegend(scale) {
   if (part === "null" || !rolloutIsMeant()) return { signed, limit: 0, note: "" };
   const { convention, residual } = sides[0];
   const rule = convention === "absolute" ? "size of negative weights taken" : "negative weights dropped";
-  const notes = [part === "standard" ? "" : rule, `residual ${residual}`, scale];
+  const notes = [isSignedPart(part) ? rule : "", `residual ${residual}`, scale];
   return { signed, limit: rolloutLimit(part), note: notes.filter(Boolean).join(" · ") };
 }
 

@@ -10,7 +10,7 @@ import { neuronAvailable, neuronReady } from "./neuron_numbers.js";
 
 const READING = "reading…";
 const NO_NULL_ROLLOUT =
-  "Rollout is not available for null attention, whose weights are no shares: choose standard or effective.";
+  "Rollout is not available for null attention, whose weights are no shares: choose another one.";
 const NO_OTHERS_ROLLOUT = "Rollout follows tokens through all layers to themselves; these look at others, too.";
 const NO_NEURONS = "Queries and keys are not in this file.";
 
