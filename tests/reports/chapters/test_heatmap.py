@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from effective_attention.reports.drawing.files import figure_bytes
 from effective_attention.reports.measured import measured
@@ -79,6 +80,14 @@ def test_panels_stand_three_across_and_those_of_a_long_text_two() -> None:
     assert across(38) == [2, 2, 2]
     assert across(9, attention=["standard", "effective", "null"]) == [3]
     assert across(38, attention=["standard", "effective", "null"]) == [2, 1]
+
+
+@pytest.mark.parametrize("tokens", [9, 22, 38])
+def test_no_name_is_cut_at_the_top(tokens: int) -> None:
+    figure = FIGURES["heatmap"](with_facts(fake_heatmap(np.random.default_rng(0), named(tokens))))
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    reached = max(axes.get_tightbbox(renderer).y1 for axes in plots(figure))  # type: ignore[union-attr]
+    assert reached <= figure.bbox.y1
 
 
 def test_every_token_of_a_text_of_38_is_named() -> None:

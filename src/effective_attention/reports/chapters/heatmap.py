@@ -37,7 +37,7 @@ def draw_heatmap(table: DataFrame) -> Figure:
     ][:_MOST_HEADS]
     kinds = attentions(table, _KINDS)
     places = matrix_places(len(kinds), max(group["key"].nunique() for _, group in heads), texts=len(heads))
-    height = len(heads) * places.down * (places.side + 0.95)
+    height = len(heads) * places.down * (places.side + 1.05)
     figure, axes = grid(len(heads) * places.down, places.across, width=DOUBLE, height=height)
     for index, (title, group) in enumerate(heads):
         block = axes[index * places.down : (index + 1) * places.down].reshape(-1)
