@@ -102,8 +102,8 @@ export function thumbnailBitmap(numbers, pane, { layer, head }, limit, theme, mo
 }
 
 /**
- * Numbers in rows of a width, made at most so many rows and columns as `pooled` does: a picture drawn smaller than it is
- * would lose whole rows, and with them a diagonal.
+ * Numbers in rows of a width, made at most so many rows and columns as `pooled` does: a picture drawn smaller than it
+ * is would lose whole rows, and with them a diagonal.
  *
  * @type {(numbers: Int32Array, width: number, most: number) => Int32Array}
  */
