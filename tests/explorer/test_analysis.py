@@ -175,7 +175,7 @@ def test_the_command_writes_the_page(trained, compose, tmp_path: Path, capsys):
     evaluate(compose("evaluate", f"checkpoint={trained.folder}", *options))
     path = tmp_path / "run" / "explorer.html"
     page = path.read_text(encoding="utf-8")
-    assert f"explorer: {path} (0." in capsys.readouterr().out
+    assert f"explorer: {path} ({len(page.encode()) / 1000:.0f} kB)" in capsys.readouterr().out
     first, second = header_of(page)["sides"]
     place = without_folders(str(trained.folder))
     assert first["texts"] == second["texts"] == ["Well, a <b>cat</b> sat.", "Did it?"]

@@ -81,5 +81,5 @@ def test_wrong_words(singles):
     )
     with pytest.raises(ValueError, match="convention must be absolute or positive, got 'squared'"):
         plain_unsigned(torch.ones(2, 2), "squared")
-    with pytest.raises(ValueError, match="attention must be one of standard, effective, null, got 'raw'"):
+    with pytest.raises(ValueError, match="attention must be one of standard, effective, null, affine, got 'raw'"):
         plain_heads(singles[0], 0, "raw", "absolute")

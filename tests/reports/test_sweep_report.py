@@ -38,7 +38,7 @@ def test_runs_are_read_in_the_order_of_their_jobs(makers: tuple[Make, Make], tmp
     import pandas as pd
 
     pd.testing.assert_frame_equal(runs[0].tables["timing"], tables("mrpc")["timing"])
-    assert combine(runs)["timing"]["run"].tolist() == [0] * 3 + [1] * 3 + [2] * 3
+    assert combine(runs)["timing"]["run"].tolist() == [0] * 4 + [1] * 4 + [2] * 4
 
 
 @pytest.mark.parametrize("name", ["metrics.json", "tables/timing.parquet"])

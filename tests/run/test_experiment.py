@@ -63,7 +63,7 @@ def test_names_of_times_where_there_are_batches_enough(
     """Check six batches; those of the trained run are two, which tell no time."""
     options = [f"checkpoint={trained.folder}", "attention=all", "data.batch_size=3"]
     metrics = evaluate(compose("evaluate", *options))
-    kinds = ("standard", "effective", "padded")
+    kinds = ("standard", "effective", "affine", "padded")
     names = {f"test/{kind}/{name}" for kind in kinds for name in ("seconds", "examples_per_second")}
     ratios = ("seconds_ratio", "seconds_ratio_low", "seconds_ratio_high")
     names |= {f"test/{kind}/{name}" for kind in kinds[1:] for name in ratios}

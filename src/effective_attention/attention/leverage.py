@@ -55,7 +55,7 @@ def leverage(
     values = value.flatten(0, 1)
     found = torch.empty(seen.shape, dtype=torch.float64, device=value.device)
     with without_autocast(value.device):
-        for part in torch.split(torch.arange(len(seen), device=value.device), max(1, _MOST // (keys * width))):
+        for part in torch.split(torch.arange(len(seen), device=value.device), max(1, _MOST // max(1, keys * width))):
             found[part] = _leverage(values[part // queries], seen[part], default_rtol(value.dtype))
     return found.view(batch, heads, queries, keys)
 

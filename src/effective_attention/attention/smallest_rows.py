@@ -63,7 +63,7 @@ def smallest_rows(
     seen = visible.expand(-1, shared, -1, -1).flatten(0, 2)  # (problem, key)
     values = value.double().flatten(0, 1)  # (batch * shared, key, d_head)
     found = torch.empty_like(rows)
-    for part in torch.split(torch.arange(len(rows), device=value.device), max(1, _MOST // values[0].numel())):
+    for part in torch.split(torch.arange(len(rows), device=value.device), max(1, _MOST // max(1, values[0].numel()))):
         found[part] = _smallest(rows[part], values[part // queries], seen[part], epsilon, rtol, keep_sum=keep_sum)
     found = found.view(ordered.shape)
     found = found.transpose(2, 3) if queries > 1 else found

@@ -1,9 +1,9 @@
-"""Where attention rests: lines, bands, correlations, tables."""
+"""Where attention rests: lines, bands, tables."""
 
 import numpy as np
 
 from effective_attention.reports.chapters.sinks import comparison_table, sink_table
-from helpers.figures import FIGURES, Make, can_draw, cells, meshes, plots, stacked
+from helpers.figures import FIGURES, Make, can_draw, plots, stacked
 
 
 def test_lines_and_band(make_tables: Make) -> None:
@@ -19,21 +19,11 @@ def test_several_tasks(make_tables: Make) -> None:
     table = stacked(make_tables, "sinks", "rte", "mrpc")
     assert [axes.get_title() for axes in plots(FIGURES["sinks"](table))] == ["RTE", "MRPC"]
     assert len(plots(FIGURES["sink_levels"](table))) == 4
-    assert len(meshes(FIGURES["sink_correlations"](table))) == 2
-
-
-def test_correlations_are_symmetric(make_tables: Make) -> None:
-    (mesh,) = meshes(FIGURES["sink_correlations"](make_tables()["sinks"]))
-    found = cells(mesh)
-    np.testing.assert_allclose(found, found.T)
-    np.testing.assert_allclose(np.diag(found), 1)
-    np.testing.assert_allclose(found[3, :3], [0.9, 0.6, 0.4])
 
 
 def test_what_is_missing_is_not_drawn(make_tables: Make) -> None:
     table = make_tables()["sinks"]
     assert not can_draw("sink_levels", table[table["quantity"] != "level"])
-    assert not can_draw("sink_correlations", table[table["quantity"] != "correlation"])
 
 
 def test_tables(make_tables: Make) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from pandas import DataFrame, Series
 
 from effective_attention.reports.chapter import Chapter, Drawing
 from effective_attention.reports.drawing.layers import layer_axis, shared_legend, wrapped
-from effective_attention.reports.drawing.style import COLOURS, draw_cells, grid, styled, tidy_axes, width_for
+from effective_attention.reports.drawing.style import COLOURS, grid, styled, tidy_axes, width_for
 from effective_attention.reports.findings import listed, percent, said_of
 from effective_attention.reports.grid import Grid, number, span
 from effective_attention.reports.reductions import by_layer, one_line, panels
@@ -21,14 +20,6 @@ _TOKENS = {
     "first": "the first token",
     "punctuation": "a period or comma",
     "other": "another token",
-}
-_MEASURES = {
-    "standard": "attention",
-    "effective": "effective",
-    "affine": "affine",
-    "norm": "norms",
-    "leverage": "leverage",
-    "value_norm": "value norm",
 }
 _ROUNDING = 1e-5
 
@@ -112,37 +103,6 @@ def _lines(axes: Axes, lines: dict[str, Series], names: list[str]) -> None:
     axes.axhline(0, color="#bbbbbb", linewidth=0.6, zorder=0)
     axes.set_xticks(range(len(names)), names, fontsize=5, rotation=30)
     tidy_axes(axes)
-
-
-@styled
-def sink_correlations(table: DataFrame) -> Figure:
-    """Draw how alike any two measures order the tokens of a text, mean over heads."""
-    shown = panels(table)
-    figure, axes = grid(1, len(shown), width=width_for(len(shown)), height=2.3)
-    for axis, panel in zip(axes[0], shown, strict=True):
-        cells = _correlation_matrix(panel.table)
-        mesh = draw_cells(axis, cells, cmap="RdBu_r", vmin=-1, vmax=1)
-        names = list(_MEASURES.values())
-        axis.set_xticks(np.arange(len(names)) + 0.5, names, rotation=40, ha="right", fontsize=5.5)
-        axis.set_yticks(np.arange(len(names)) + 0.5, names if axis is axes[0, 0] else [], fontsize=5.5)
-        for (row, column), value in np.ndenumerate(cells):
-            colour = "white" if abs(value) > 0.6 else "black"
-            axis.text(column + 0.5, row + 0.5, number(value, 2), ha="center", va="center", fontsize=5, color=colour)
-        axis.set_title(panel.title)
-    bar = figure.colorbar(mesh, ax=list(axes[0]), pad=0.02, aspect=16, fraction=0.05)
-    bar.set_label("rank correlation")
-    bar.outline.set_visible(False)
-    return figure
-
-
-def _correlation_matrix(table: DataFrame) -> np.ndarray:
-    names = list(_MEASURES)
-    means = rows_of(table, "correlation").groupby(["measure", "other"])["value"].mean()
-    cells = np.eye(len(names))
-    for (one, other), value in means.items():
-        places = names.index(one), names.index(other)
-        cells[places] = cells[places[::-1]] = value
-    return cells
 
 
 # --- tables ---
@@ -272,12 +232,6 @@ CHAPTER = Chapter(
             ),
             sink_levels,
             lambda table: len(rows_of(table, "level")) > 0,
-        ),
-        Drawing(
-            "sink_correlations",
-            "Do two measures order the tokens of a text alike? Mean over heads and texts.",
-            sink_correlations,
-            lambda table: len(rows_of(table, "correlation")) > 0,
         ),
     ),
     tables=(sink_table, comparison_table),
