@@ -38,7 +38,7 @@ QUICK = (
     "analysis.token_identity.solver=ridge",
     "analysis.alternative_attention.bound=false",
 )
-GROUPS = ("paper", "structure", "faithfulness", "identifiability", "explorer")
+GROUPS = ("paper", "structure", "faithfulness", "identifiability", "sinks", "explorer")
 REASONS = {
     "t5": "reads one text and writes another, which commands cannot train or evaluate",
     "bart": "reads one text and writes another, which commands cannot train or evaluate",

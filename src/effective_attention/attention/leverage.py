@@ -41,7 +41,7 @@ def leverage(
     Returns:
         Float64, one for each set of values, or for each head where heads see different keys.
 
-    >>> leverage(torch.tensor([[[[1.0], [1.0], [0.0]]]]))[0, 0, 0].tolist()
+    >>> leverage(torch.tensor([[[[1.0], [1.0], [0.0]]]]))[0, 0, 0].round(decimals=6).tolist()
     [0.5, 0.5, 0.0]
     """
     if visible is None:
