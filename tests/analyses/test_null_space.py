@@ -69,7 +69,7 @@ def test_by_length_averages_over_heads_of_that_length(subject, context, singles)
 def test_padded_against_the_published_protocol(subject, context):
     table = run_analyses(subject, {"a": NullSpace(padded_examples=len(subject.split)).setup(context)})["a"]
     padded = table[table["reading"] == "padded"].set_index(["layer", "head", "quantity"])
-    changes, nullities = [], []
+    changes, nullities, shifts = [], [], []
     for index in range(len(subject.split)):
         seen = subject.trace([index], full_length=True)
         n = int(seen.lengths)
@@ -81,9 +81,15 @@ def test_padded_against_the_published_protocol(subject, context):
         effective[:, n:] = 0  # padding columns zeroed after
         before, after = (attention @ value)[:n], (effective @ value)[:n]
         changes.append(float((after - before).norm() / before.norm()))
+        own = torch.linalg.svd(value[:n])
+        basis = own[0][:, : int((own[1] > 8 * torch.finfo(torch.float32).eps * own[1][0]).sum())]
+        exact = attention[:n, :n] @ basis @ basis.mT  # without padding
+        shifts.append(float((effective[:n, :n] - exact).norm() / exact.norm()))
         nullities.append(len(value) - size)
     assert padded.loc[(1, 2, "output_change"), "value"] == pytest.approx(np.mean(changes), rel=1e-3)
     assert padded.loc[(1, 2, "output_change"), "value"] > 1e-3
+    assert padded.loc[(1, 2, "padding_shift"), "value"] == pytest.approx(np.mean(shifts), rel=1e-3)
+    assert padded.loc[(1, 2, "padding_shift"), "value"] > 1e-2
     assert padded.loc[(1, 2, "nullity"), "value"] == pytest.approx(np.mean(nullities))
 
 

@@ -26,5 +26,15 @@ def test_token_attention_is_the_largest_weight_in_the_last_layer():
     assert named_scalars({"token_types": table}, CHAPTERS) == pytest.approx({"token_attention/standard/sep": 0.5})
 
 
+def test_delimiters_and_patterns_are_means_over_layers_and_heads():
+    rows = [("standard", 0, "cls", 0.2), ("standard", 1, "cls", 0.4), ("standard", 0, "sep", 0.1)]
+    table = pd.DataFrame(rows, columns=["attention", "layer", "delimiter", "value"])
+    expected = {"delimiters/standard/cls": 0.3, "delimiters/standard/sep": 0.1}
+    assert named_scalars({"delimiters": table}, CHAPTERS) == pytest.approx(expected)
+    rows = [("effective", pd.NA, "block", 0.5), ("effective", 0, "block", 0.9)]
+    table = pd.DataFrame(rows, columns=["attention", "layer", "pattern", "value"])
+    assert named_scalars({"patterns": table}, CHAPTERS) == pytest.approx({"patterns/effective/block": 0.5})
+
+
 def test_other_tables_give_none():
     assert named_scalars({"timing": pd.DataFrame({"seconds": [1.0]})}, CHAPTERS) == {}

@@ -56,9 +56,11 @@ def test_every_panel_shows_what_an_offline_run_logs(definition, offline):
     named = strings(definition)
     logged = offline.metrics
     assert {text for text in named if text.startswith("test/") and "second" in text} <= logged
-    prefixes = [chapter.scalars.prefix for chapter in CHAPTERS if chapter.scalars is not None]
+    every = {chapter.analysis: chapter.scalars for chapter in CHAPTERS if chapter.scalars is not None}
+    prefixes = [scalars.prefix for scalars in every.values()]
     patterns = [text for text in named if text.endswith("/.*")]
-    assert len(patterns) == 2 * (len(WATCHED) + len(prefixes)), "for each attention"
+    shown = [*every.values(), *(every[name] for name in WATCHED)]
+    assert len(patterns) == sum(len(scalars.attentions) for scalars in shown), "for each attention"
     found = {pattern: {name for name in logged if re.search(pattern, name)} for pattern in patterns}
     assert all(found.values()), "no panel is empty"
     followed = {name for name in logged if name.split("/")[0] in (*prefixes, FINAL)}

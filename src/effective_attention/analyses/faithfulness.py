@@ -116,6 +116,7 @@ class Faithfulness(SplitAnalysis):
     """
 
     schema = SCHEMA
+    resampled = False  # has intervals of its own
 
     needs_labels = True
     needs_embeddings = True

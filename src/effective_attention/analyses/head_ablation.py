@@ -72,6 +72,7 @@ class HeadAblation(SplitAnalysis):
     """
 
     schema = SCHEMA
+    resampled = False  # an example would be run again for each head, alone
 
     needs_labels = True
 

@@ -89,6 +89,7 @@ class Identified(SplitAnalysis):
     """
 
     schema = SCHEMA
+    resampled = False  # a few rows of a few examples
     stacks = ("decoder", "cross")
     changes: Tensor
 

@@ -8,8 +8,10 @@ Brunner et al. (2020), Eq. 6 and Fig. 1a, per head and measured, not only the bo
 
 All sums run over real queries and keys. The published protocol (Sun & Marasovic 2021) pads to the maximum length first
 and keeps the padding inside the null space. For a random subset of the examples the same quantities are therefore given
-three times over: ``exact`` (all examples), ``exact_subset`` and ``padded`` (the same few, in both readings), with the
-``output_change`` that the padded reading causes. What ``padded`` has beyond ``exact_subset`` is padding.
+three times over: ``exact`` (all examples), ``exact_subset`` and ``padded`` (the same few, in both readings). How much
+of ``padded`` is padding, two distances say: ``padding_shift``, ``||A_effective(padded) - A_effective|| /
+||A_effective||``, and the ``output_change`` that the padded reading causes. (The difference of the two null masses says
+less: norms do not add, so that two null parts of one size may be quite different maps.)
 
 The paper's null space is that of ``T = E W^V H``, with ``H`` the head's rows of the output projection, ours that of
 ``V`` alone (``E W^V``, with the bias that the model adds). For another random subset ``projected`` therefore gives the
@@ -58,6 +60,7 @@ QUANTITIES = (
     "nontrivial",
     "null_mass",
     "pearson",
+    "padding_shift",
     "output_change",
     "projection_rank",
     "effective_gap",
@@ -81,7 +84,8 @@ SCHEMA = Schema(
             "quantity",
             "rank of the values; nullity: keys minus rank; nontrivial: share of examples with nullity above 0; "
             "null_mass: norm of the null part divided by that of attention; pearson: correlation of standard and "
-            "effective weights; output_change: relative change of the head's output by the padded reading; "
+            "effective weights; padding_shift: distance of effective attention read padded and exactly, relative to "
+            "the latter; output_change: relative change of the head's output by the padded reading; "
             "projection_rank: rank of H; effective_gap: distance of effective attention by V and by T, relative to "
             "attention",
             "name",
@@ -96,7 +100,10 @@ SCHEMA = Schema(
     ),
     blocks=(
         Block({"reading": ("exact", "exact_subset"), "attention": "effective", "quantity": _SHARED}, _BY_HEAD),
-        Block({"reading": "padded", "attention": "effective", "quantity": (*_SHARED, "output_change")}, _BY_HEAD),
+        Block(
+            {"reading": "padded", "attention": "effective", "quantity": (*_SHARED, "padding_shift", "output_change")},
+            _BY_HEAD,
+        ),
         Block(
             {
                 "reading": "projected",
@@ -186,11 +193,18 @@ def compare_projected(
         visible = layer.visible.expand(len(mask), -1, -1, -1)[chosen] & real[:, None, None]
     parts = decompose(exact.attention[chosen], layer.value[chosen].double() @ factor, visible, rtol=_RTOL)
     rows = real[:, None, :, None]
-    gap = ((exact.effective[chosen] - parts.effective) * rows).double().flatten(2).norm(dim=-1)
-    size = (parts.attention * rows).double().flatten(2).norm(dim=-1)
+    gap = _distance(exact.effective[chosen], parts.effective, rows, size=parts.attention)
     compared = compare_parts(parts.attention, parts.effective, real)
     keys = real.sum(dim=-1, keepdim=True)
-    return _stacked(parts.rank, keys, compared, projection_rank=projection_rank, effective_gap=gap / size)
+    return _stacked(parts.rank, keys, compared, projection_rank=projection_rank, effective_gap=gap)
+
+
+def _distance(one: Tensor, other: Tensor, real: Tensor, *, size: Tensor | None = None) -> Float[Tensor, "batch head"]:
+    """Return the norm of a difference over real places, relative to that of ``other``, or of ``size`` if given."""
+    gap, whole = (
+        (matrix * real).double().flatten(2).norm(dim=-1) for matrix in (one - other, other if size is None else size)
+    )
+    return gap / whole
 
 
 class NullSpace(SplitAnalysis):
@@ -265,8 +279,12 @@ class NullSpace(SplitAnalysis):
         visible = None if layer.visible is None else layer.visible[:, :, :longest]
         parts = decompose(layer.attention[:, :, :longest], layer.value, visible, reading="padded")
         real = mask[:, :longest]
-        compared = compare_parts(parts.attention[..., :longest], parts.effective[..., :longest], real)
-        return _stacked(parts.rank, torch.tensor(mask.shape[1]), compared, output_change=parts.output_change(real))
+        effective = parts.effective[..., :longest]
+        compared = compare_parts(parts.attention[..., :longest], effective, real)
+        exact = layer.exact.effective[:, :, :longest, :longest]
+        shift = _distance(effective, exact, real[:, None, :, None] & real[:, None, None])
+        more = {"padding_shift": shift, "output_change": parts.output_change(real)}
+        return _stacked(parts.rank, torch.tensor(mask.shape[1]), compared, **more)
 
     def _add(self, reading: str, values: Tensor) -> None:
         place = READINGS.index(reading)

@@ -98,6 +98,7 @@ class Variability(SplitAnalysis):
     """
 
     schema = SCHEMA
+    resampled = False  # keeps whole maps of a few examples
     stacks = ("decoder",)
 
     weights: Tensor

@@ -135,9 +135,20 @@ class Trace:
             tuple(cut(hidden) for hidden in self.hidden),
             self.logits[own],
             {name: cut(value) for name, value in self.tokens.items()},
+            self._more_of(row),
             stack=self.stack,
             source=None if self.source is None else self.source.example(row),
         )
+
+    def _more_of(self, row: int) -> dict[str, Callable[..., Trace]]:
+        """Return how to trace one example otherwise, as far as it is known of the batch."""
+        more: dict[str, Callable[..., Trace]] = {}
+        if "reference" in self.more:
+            more["reference"] = lambda: self.reference.example(row)  # type: ignore[union-attr]
+        if "full_length" in self.more:
+            places = torch.arange(len(self.mask), device=self.mask.device)
+            more["full_length"] = lambda chosen: self.at_full_length((places == row) & chosen)
+        return more
 
     def at_full_length(self, chosen: Bool[Tensor, " batch"]) -> Trace:
         """Trace the chosen examples again, padded to the maximum length: what the published protocol is defined on."""

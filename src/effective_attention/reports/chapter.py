@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from matplotlib.figure import Figure
 from pandas import DataFrame
 
+from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.reports.grid import Grid
 
 
@@ -53,12 +54,14 @@ class Scalars:
         unit: Unit of its vertical axis.
         prefix: What their names begin with: ``<prefix>/<attention>/<rest>``.
         compute: From the analysis' table to the numbers by name.
+        attentions: Those that have numbers.
     """
 
     title: str
     unit: str
     prefix: str
     compute: Callable[[DataFrame], dict[str, float]]
+    attentions: tuple[str, ...] = ATTENTIONS
 
 
 @dataclass(frozen=True)

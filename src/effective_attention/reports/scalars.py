@@ -26,6 +26,12 @@ def final_scalars(scalars: Mapping[str, float]) -> dict[str, float]:
     return {f"{FINAL}/{name}": value for name, value in scalars.items()}
 
 
+def overall_means(prefix: str, by: str, table: pd.DataFrame) -> dict[str, float]:
+    """Name the mean over layers and heads of each value of a column ``<prefix>/<attention>/<value>``."""
+    means = table.groupby(["attention", by], sort=False)["value"].mean()
+    return {f"{prefix}/{attention}/{name}": float(value) for (attention, name), value in means.items()}
+
+
 def layer_means(prefix: str, table: pd.DataFrame) -> dict[str, float]:
     """Name the mean over heads of each layer ``<prefix>/<attention>/layer_<number>``."""
     means = table.groupby(["attention", "layer"], sort=False)["value"].mean()

@@ -17,6 +17,7 @@ from effective_attention.reports.drawing.files import figure_bytes
 from effective_attention.reports.findings import listed
 from effective_attention.reports.full_table import FullTable, full_table
 from effective_attention.reports.grid import Grid
+from effective_attention.reports.intervals import interval_table
 from effective_attention.reports.measured import behind, measured
 from effective_attention.reports.overview import examples_of, random_heads
 from effective_attention.reports.reductions import panels, task_title
@@ -74,7 +75,7 @@ def sections(runs: Sequence[RunResults], tables: Mapping[str, DataFrame], figure
     others = [name for name in tables if name not in {chapter.analysis for chapter in known}]
     plain = [Chapter(name, name.replace("_", " ").capitalize(), "", "") for name in others]
     caution = _caution(facts)
-    return found + [_section(chapter, tables, figures, caution) for chapter in (*known, *plain)]
+    return found + [_section(chapter, tables, figures, facts, caution) for chapter in (*known, *plain)]
 
 
 def _caution(facts: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -96,16 +97,23 @@ def _scores(facts: Sequence[Mapping[str, Any]]) -> Section:
         "Does the model answer the same when only effective attention is kept?",
         "The same weights, tested under each attention. Effective attention must change nothing but the time.",
         f"Measured on examples of {'; '.join(counts)}; model {models}.",
-        grids=[scores(facts)],
+        grids=[made for made in (scores(facts), interval_table("test", facts)) if made.rows],
         ours=scores_found(facts) + _caution(facts),
         theirs="Sun & Marasović, after Brunner et al. (2020), define effective attention so that the output stays.",
     )
 
 
-def _section(chapter: Chapter, tables: Mapping[str, DataFrame], figures: Path | None, caution: list[str]) -> Section:
+def _section(
+    chapter: Chapter,
+    tables: Mapping[str, DataFrame],
+    figures: Path | None,
+    facts: Sequence[Mapping[str, Any]],
+    caution: list[str],
+) -> Section:
     table = tables[chapter.analysis]
     made = [make(table) for make in chapter.tables]
     made += [] if chapter.across is None else [chapter.across(tables)]
+    made += [] if chapter.scalars is None else [interval_table(chapter.scalars.prefix, facts)]
     drawn = [drawing for drawing in chapter.figures if drawing.on_page and drawing.can_draw(table)]
     ours = chapter.found(table)
     return Section(

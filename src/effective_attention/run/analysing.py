@@ -20,6 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 from transformers import PreTrainedModel
 
 from effective_attention.analyses.common.base import Analysis, Context, OtherModels, UserText
+from effective_attention.analyses.common.resampling import Resampling
 from effective_attention.analyses.common.run import Tables, run_analyses
 from effective_attention.analyses.common.subject import Subject
 from effective_attention.attention.readings import EXACT, Reading
@@ -38,6 +39,7 @@ from effective_attention.run.setup import Run
 log = logging.getLogger(__name__)
 GOLD = "gold"
 """``run/words`` where annotators, not a tagger, say what the words are."""
+_FEW = 30  # examples, below which percentile intervals are too short
 
 
 @dataclass
@@ -50,6 +52,7 @@ class PlannedAnalyses:
     reading: Reading = EXACT
     text: tuple[str, ...] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    resampling: Resampling | None = None
 
     @classmethod
     def plan(cls, cfg: DictConfig, run: Run) -> PlannedAnalyses:
@@ -64,7 +67,9 @@ class PlannedAnalyses:
         chosen = delimited(chosen, has_delimiters=sets_delimiters(run.datamodule.tokenizer))
         tagger = _tagger(cfg, run) if any(analysis.needs_tags for analysis in chosen.values()) else None
         options: Any = OmegaConf.to_container(cfg.analysis, resolve=True) if cfg.analysis else {}
-        planned = cls(run, chosen, tagger, Reading(cfg.reading, cfg.space, cfg.epsilon), texts, options)
+        reading = Reading(cfg.reading, cfg.space, cfg.epsilon)
+        resampling = _resampling(cfg, run) if texts is None else None
+        planned = cls(run, chosen, tagger, reading, texts, options, resampling)
         if chosen:
             subject = planned.subject(torch.device("cpu"))
             planned.chosen = possible(chosen, planned.context(subject, {}))
@@ -162,7 +167,7 @@ class PlannedAnalyses:
         if self.run.folder != earlier:
             for name in kept:
                 tables.write(name, told[name], self.options)
-        run_analyses(subject, analyses, title="analyses", finished=finish)
+        run_analyses(subject, analyses, title="analyses", finished=finish, resampling=self.resampling)
         results = AnalysisResults({name: told[name] for name in self.chosen})
         if rank_and_world()[0] == 0:
             results.write_pages(self.run.folder, analyses)
@@ -181,6 +186,7 @@ class PlannedAnalyses:
             self.run.task,
             self.text,
             tagger,
+            0 if self.resampling is None else self.resampling.draws,
         )
         return FinishedTables(self.run.folder, earlier, dependencies(subject, *facts))
 
@@ -205,6 +211,16 @@ class PlannedAnalyses:
         front = pd.DataFrame(columns, index=table.index)
         own = [name for name in columns if name in table]
         return pd.concat([front.assign(**table[own]), table.drop(columns=own)], axis=1)
+
+
+def _resampling(cfg: DictConfig, run: Run) -> Resampling | None:
+    """Return how examples are drawn again, where that is asked for; say so where they are few."""
+    if cfg.resamples == 0:
+        return None
+    examples = len(run.datamodule.split(run.datamodule.eval_split))
+    if examples < _FEW:
+        log.warning("%d examples: intervals of fewer than %d are too short", examples, _FEW)
+    return Resampling(cfg.resamples, seed=cfg.seed)
 
 
 def _at_least_float32(model: PreTrainedModel) -> PreTrainedModel:

@@ -31,6 +31,7 @@ from effective_attention.run.analysing import GOLD, AnalysisResults, PlannedAnal
 from effective_attention.run.callbacks import AttentionDrift, ValidationStep
 from effective_attention.run.checkpointing import BestCheckpoint, LastCheckpoint, keep_only
 from effective_attention.run.cli import nothing_left_behind
+from effective_attention.run.intervals import scalar_intervals, score_intervals
 from effective_attention.run.lock import only_run_in
 from effective_attention.run.loggers import ForgivingWandbLogger, build_loggers
 from effective_attention.run.options.record import recorded, recorded_yaml
@@ -142,13 +143,17 @@ def _test_and_report(
 ) -> Metrics:
     pl.seed_everything(cfg.seed, workers=True, verbose=False)  # whatever training drew: a resumed run draws less
     device = trainer.strategy.root_device
-    measured, answers = _tested(cfg, trainer, planned) if planned.text is None else (planned.predicted(device), {})
+    measured, answers, ends = (
+        _tested(cfg, trainer, planned) if planned.text is None else (planned.predicted(device), {}, {})
+    )
     precision = {"run/precision": str(trainer.precision)}
     metrics = {**run.facts, **precision, **run.datamodule.facts(), **validation, **measured}
     results = planned.run_all(metrics, device, earlier=resumed_from)
     results.tables |= answers if results.tables else {}
     scalars = named_scalars(results.tables, all_chapters())
-    metrics |= scalars
+    metrics |= scalars | ends
+    if planned.resampling is not None:
+        metrics |= scalar_intervals(planned.resampling, all_chapters())
     if trainer.is_global_zero:
         results.write(run.folder, metrics)
         write_json(run.folder / "metrics.json", metrics)
@@ -161,19 +166,22 @@ def _test_and_report(
     return metrics
 
 
-def _tested(cfg: DictConfig, trainer: pl.Trainer, planned: PlannedAnalyses) -> tuple[Metrics, Tables]:
-    """Test the split under each attention; write down, and return as a table, what the model answered."""
+def _tested(cfg: DictConfig, trainer: pl.Trainer, planned: PlannedAnalyses) -> tuple[Metrics, Tables, Metrics]:
+    """Test the split under each attention; write down what the model answered; return numbers, answers, intervals."""
     run = planned.run
     data = run.datamodule
     options = {"repeats": cfg.attention.repeats}
     tested = compare_attentions(trainer, run.classifier, data, cfg.attention.kinds, **options)
     if not run.task.has_labels:
-        return tested.metrics, {}
-    answers = prediction_table(data.split(data.eval_split).examples, run.task, tested.logits)
+        return tested.metrics, {}, {}
+    examples = data.split(data.eval_split).examples
+    answers = prediction_table(examples, run.task, tested.logits[next(iter(tested.logits))])
     answers = planned.with_facts(answers)
     if trainer.is_global_zero:
         write_table(run.folder / "tables" / PREDICTIONS, answers)
-    return tested.metrics, {PREDICTIONS: answers}
+    drawn = planned.resampling
+    ends = {} if drawn is None else score_intervals(run.classifier, tested.logits, examples.labels or [], drawn)
+    return tested.metrics, {PREDICTIONS: answers}, ends
 
 
 def _log(

@@ -29,7 +29,7 @@ from effective_attention.run.options.texts import quote, unquoted
 from effective_attention.run.options.words import typed
 
 _FREE = re.compile(
-    r"(run_dir|resume|recipe|logger|tagger|analysis|attention|reading|space|epsilon|drift|save)(\..*)?"
+    r"(run_dir|resume|recipe|logger|tagger|analysis|attention|reading|space|epsilon|resamples|drift|save)(\..*)?"
     r"|text|text_pair|candidates|referents"
     r"|data\.(num_workers|token_cache|name|configuration|revision|(source\.)?(dir|file))"  # the content is compared
     r"|model\.fetch"

@@ -32,11 +32,11 @@ class Tested:
 
     Attributes:
         metrics: By name; see ``compare_attentions``.
-        logits: Under the first attention, by the examples' places in the split.
+        logits: Under each attention, by the examples' places in the split.
     """
 
     metrics: Metrics
-    logits: dict[int, Tensor]
+    logits: dict[str, dict[int, Tensor]]
 
 
 @dataclass
@@ -98,7 +98,7 @@ def compare_attentions(
         metrics |= _absolute(kind, result)
         if kind != "standard" and "standard" in tested:
             metrics |= _relative(kind, result, tested["standard"], has_classes=bool(classifier.task.labels))
-    return Tested(metrics, next(iter(tested.values())).logits)
+    return Tested(metrics, {kind: result.logits for kind, result in tested.items()})
 
 
 class AttentionComparison(LightningModule):

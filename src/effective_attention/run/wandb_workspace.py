@@ -80,7 +80,7 @@ def _panels(panels: Any, scalars: Scalars, prefix: str) -> list[Any]:
         panels.LinePlot(
             title=f"{scalars.title}, {kind}", metric_regex=f"^{prefix}/{kind}/.*", title_y=scalars.unit, y=[]
         )
-        for kind in ATTENTIONS
+        for kind in scalars.attentions
     ]
 
 

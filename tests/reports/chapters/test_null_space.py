@@ -7,7 +7,14 @@ import pandas as pd
 import pytest
 from matplotlib.text import Text
 
-from effective_attention.reports.chapters.null_space import by_length, padding_share, projected_table, rank_limit
+from effective_attention.reports.chapters.null_space import (
+    CHAPTER,
+    by_length,
+    null_space_scalars,
+    padding_share,
+    projected_table,
+    rank_limit,
+)
 from effective_attention.reports.measured import measured
 from helpers.figures import FIGURES, Make, plots
 
@@ -38,6 +45,17 @@ def test_null_space_marks_the_head_width_and_leaves_out_what_was_not_measured(ma
     assert any("$d_v$ = 32" in text.get_text() for text in figure.findobj(Text))  # type: ignore[attr-defined]
     assert any(list(line.get_xdata()) == [32, 32] for line in plots(figure)[0].lines)
     assert len(plots(FIGURES["null_space"](table[table["reading"] == "exact"]))) == 2
+
+
+def test_padding_is_told_by_what_it_moves(make_tables: Make) -> None:
+    table = make_tables()["null_space"]
+    moved = table["quantity"].isin(["padding_shift", "output_change"])
+    table.loc[moved, "value"] = np.where(table.loc[moved, "quantity"] == "padding_shift", 0.23, 0.085)
+    assert any("by 23 % of its size and a head's output by 8.5 %" in said for said in CHAPTER.found(table))
+    numbers = null_space_scalars(table)
+    assert numbers["null_space/effective/padding_shift"] == pytest.approx(0.23)
+    heights = [text.get_text() for text in plots(FIGURES["null_space"](table))[2].texts]
+    assert heights == ["23", "8"]
 
 
 def test_the_projected_reading_has_its_own_table_and_old_tables_none(make_tables: Make) -> None:

@@ -11,6 +11,7 @@ from torch import nn
 
 from effective_attention.analyses.common.base import Analysis, Context, OtherModels
 from effective_attention.analyses.common.registry import find_analysis
+from effective_attention.analyses.common.resampling import Resampling
 from effective_attention.analyses.common.run import run_analyses
 from effective_attention.analyses.common.subject import Subject
 from effective_attention.analyses.common.written import written_subject
@@ -44,6 +45,7 @@ def analyse(
     reading: Protocol = "exact",
     space: Space = "value",
     epsilon: float = 0.0,
+    resamples: int = 0,
     batch_size: int = 8,
     max_length: int | None = None,
     seed: int = 0,
@@ -65,6 +67,8 @@ def analyse(
         reading: ``exact``, or ``padded``: effective attention as published.
         space: Of effective attention: ``value``, or ``affine``, where its rows sum to 1 (``docs/readings.md``).
         epsilon: How much of a head's output effective attention may change, as a share of it; 0: nothing.
+        resamples: Draws of the texts with replacement; tables that allow it then have a 95 % interval over texts beside
+            each value, ``value_low`` and ``value_high``. 1000 are usual; 0: no intervals.
         batch_size: Texts that run together.
         max_length: Longer texts are cut there; None: as many tokens as the model can take, and at most 512 where it
             does not say.
@@ -106,7 +110,8 @@ def analyse(
         context = subject.context(seed=seed, task=task, models=OtherModels(pretrained=pretrained))
         _check_possible(chosen, context)
         ready = {name: analysis.setup(context) for name, analysis in chosen.items()}
-        return run_analyses(subject, ready, title="analyses" if progress else None)
+        resampling = Resampling(resamples, seed=seed) if resamples > 0 else None
+        return run_analyses(subject, ready, title="analyses" if progress else None, resampling=resampling)
 
 
 def _longest_of(texts: Sequence[tuple[str, ...]], tokenizer: Any) -> int:

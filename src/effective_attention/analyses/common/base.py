@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -203,9 +204,17 @@ class Analysis:
 
 
 class SplitAnalysis(Analysis, Metric):
-    """An analysis of a whole split; see the module's docstring."""
+    """An analysis of a whole split; see the module's docstring.
+
+    Attributes:
+        resampled: Whether its examples may be drawn again for intervals (``resampling``), where it is made of sums;
+            false where an example needs more room than sums have, or where its table has intervals of its own.
+        joined: How each of its states is joined over batches and processes; empty: by a function of its own.
+    """
 
     full_state_update = False
+    resampled: ClassVar[bool] = True
+    joined: Mapping[str, str] = MappingProxyType({})
 
     def wants(self, indices: Sequence[int]) -> bool:
         """Ask for every batch."""
@@ -219,6 +228,12 @@ class SplitAnalysis(Analysis, Metric):
         """Move the states."""
         Metric.to(self, device)
         return self
+
+    def add_state(self, name: str, default: Any, dist_reduce_fx: Any = None, persistent: bool = False) -> None:
+        """Add a state, and note how it is joined."""
+        super().add_state(name, default, dist_reduce_fx, persistent)
+        joined = dist_reduce_fx if isinstance(dist_reduce_fx, str) else ""
+        self.joined = {**self.joined, name: joined}
 
     def add_sum(self, name: str, *shape: int) -> None:
         """Add a state that is summed over batches and processes, in double precision."""

@@ -10,6 +10,7 @@ from contextlib import nullcontext
 import pandas as pd
 
 from effective_attention.analyses.common.base import Analysis, Study
+from effective_attention.analyses.common.resampling import GroupedSums, Resampling
 from effective_attention.analyses.common.subject import Subject
 from effective_attention.attention.precision import without_autocast
 from effective_attention.progress import Progress, duration, tell
@@ -24,6 +25,7 @@ def run_analyses(
     indices: Sequence[int] | None = None,
     title: str | None = None,
     finished: Callable[[str, pd.DataFrame], None] | None = None,
+    resampling: Resampling | None = None,
 ) -> Tables:
     """Go over the examples once (all, or the chosen ones), then make a table per analysis and check its schema.
 
@@ -35,14 +37,19 @@ def run_analyses(
         indices: The chosen examples; None: all.
         title: What the progress bar, or the lines where output is redirected, call it; None: neither.
         finished: Called with each table as soon as it is there; those of studies, which take long, come last.
+        resampling: Draws the examples again, and gives the tables that allow it intervals, ``value_low`` and
+            ``value_high``; None: no intervals.
     """
     moved = {name: analysis.to(subject.device) for name, analysis in analyses.items()}
+    grouped = {} if resampling is None else resampling.watch(moved)
     with without_autocast(subject.device):
-        _look(subject, moved, indices, title)
+        _look(subject, moved, grouped, indices, title)
         tables: Tables = {}
         for name, analysis in sorted(moved.items(), key=lambda item: isinstance(item[1], Study)):
             started = time.monotonic()
             tables[name] = _table(name, analysis)
+            if resampling is not None and name in grouped:
+                tables[name] = resampling.with_intervals(name, grouped[name], tables[name], shown=title is not None)
             if title is not None:
                 tell(f"{name}: {len(tables[name])} rows, {duration(time.monotonic() - started)}")
             if finished is not None:
@@ -50,10 +57,16 @@ def run_analyses(
     return {name: tables[name] for name in moved}
 
 
-def _look(subject: Subject, moved: Mapping[str, Analysis], indices: Sequence[int] | None, title: str | None) -> None:
-    """Show every analysis the batches it wants."""
+def _look(
+    subject: Subject,
+    moved: Mapping[str, Analysis],
+    grouped: Mapping[str, GroupedSums],
+    indices: Sequence[int] | None,
+    title: str | None,
+) -> None:
+    """Show every analysis the batches it wants, whole; to those whose examples are drawn again one by one."""
     asked = [
-        (batch, [analysis for analysis in moved.values() if analysis.wants(batch)])
+        (batch, [name for name, analysis in moved.items() if analysis.wants(batch)])
         for batch in subject.batches(indices)
     ]
     wanted = [(batch, asking) for batch, asking in asked if asking]
@@ -61,10 +74,18 @@ def _look(subject: Subject, moved: Mapping[str, Analysis], indices: Sequence[int
     with Progress(title, examples, "examples") if title is not None else nullcontext() as shown:
         for batch, asking in wanted:
             seen = subject.trace(batch)
-            for analysis in asking:
-                analysis.update(seen)
+            for name in asking:
+                if name not in grouped:
+                    moved[name].update(seen)
+            one_by_one = [grouped[name] for name in asking if name in grouped]
+            for row in range(len(batch)) if one_by_one else ():
+                alone = seen.example(row)
+                for sums in one_by_one:
+                    sums.update(alone)
             if shown is not None:
                 shown.advance(len(batch))
+    for sums in grouped.values():
+        sums.gather()
 
 
 def _table(name: str, analysis: Analysis) -> pd.DataFrame:

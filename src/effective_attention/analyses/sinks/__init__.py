@@ -75,6 +75,7 @@ class Sinks(SplitAnalysis):
     """
 
     schema = SCHEMA
+    resampled = False  # has intervals of its own
 
     def __init__(self, *, threshold: float = 0.3, interval_examples: int = 4, interval_queries: int = 4) -> None:
         super().__init__()

@@ -16,11 +16,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from pandas import DataFrame
 
-from effective_attention.reports.chapter import Chapter, Drawing
+from effective_attention.reports.chapter import Chapter, Drawing, Scalars
 from effective_attention.reports.drawing.style import SCALES, draw_cells, grid, number_cells, styled, width_for
 from effective_attention.reports.findings import changes, under_effective
 from effective_attention.reports.grid import Grid, number
 from effective_attention.reports.reductions import attentions, layer_by_head, mean_where, one_line, panels
+from effective_attention.reports.scalars import overall_means
 
 _TITLES = {"cls": "[CLS]", "sep": "[SEP]"}
 
@@ -175,4 +176,7 @@ CHAPTER = Chapter(
         ),
     ),
     tables=(delimiter_table,),
+    scalars=Scalars(
+        "attention to the delimiters", "weight", "delimiters", partial(overall_means, "delimiters", "delimiter")
+    ),
 )

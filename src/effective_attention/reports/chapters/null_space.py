@@ -1,9 +1,8 @@
 """The null space, and what padding adds to it: what the report says and shows of ``null_space``.
 
 A text with no more tokens than a head has value dimensions has no null space, so attention and effective attention are
-one. The published protocol pads every text to a fixed length first. The share of attention in the null space is
-therefore shown exactly and padded, on the same examples: the exact one is what the values' null space explains, the
-rest is padding.
+one. The published protocol pads every text to a fixed length first. Both readings are therefore shown on the same
+examples: how far effective attention moves by padding, how far the output does, and the null part of each.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from pandas import DataFrame, Series
 
-from effective_attention.reports.chapter import Chapter, Drawing
+from effective_attention.reports.chapter import Chapter, Drawing, Scalars
 from effective_attention.reports.drawing.style import COLOURS, DOUBLE, MARKERS, SERIES, grid, styled, tidy_axes
 from effective_attention.reports.findings import percent, said_of
 from effective_attention.reports.grid import Grid, number
@@ -51,7 +50,11 @@ def overall(table: DataFrame, reading: str, quantity: str) -> float:
 
 
 def padding_share(table: DataFrame) -> float:
-    """Return how much of the padded reading's null part is due to padding: 0 nothing, 1 all of it."""
+    """Return by how much the padded reading's null part is larger, as a share of it: 0 not at all, 1 it alone has one.
+
+    It says too little where both have one, as norms do not add: two null parts of one size may be other maps.
+    ``padding_shift`` and ``output_change`` say how far padding moves effective attention and output.
+    """
     exact, padded = (overall(table, reading, "null_mass") for reading in ("exact_subset", "padded"))
     return 1 - exact / padded if padded > 0 else float("nan")
 
@@ -112,21 +115,18 @@ def _finish_layers(axes: Axes) -> None:
 
 
 def _compare(axes: Axes, columns: list[Panel]) -> None:
-    """Draw for each task a bar of the exact reading beside one of the padded, and how much of the latter is padding."""
+    """Draw for each task how far padding moves effective attention, and the heads' outputs."""
     places = np.arange(len(columns))
-    for shift, reading, name, colour in (
-        (-0.2, "exact_subset", "exact", COLOURS["effective"]),
-        (0.2, "padded", "padded (published)", COLOURS["padded"]),
+    for shift, quantity, name, colour in (
+        (-0.2, "padding_shift", "effective attention", COLOURS["effective"]),
+        (0.2, "output_change", "output", COLOURS["padded"]),
     ):
-        heights = [overall(panel.table, reading, "null_mass") for panel in columns]
+        heights = [100 * overall(panel.table, "padded", quantity) for panel in columns]
         axes.bar(places + shift, heights, 0.36, color=colour, label=name)
-    for place, panel in zip(places, columns, strict=True):
-        share = padding_share(panel.table)
-        if np.isfinite(share):
-            top = overall(panel.table, "padded", "null_mass")
-            axes.text(place + 0.2, top, f"{100 * share:.0f} %", ha="center", va="bottom", fontsize=6)
+        for place, height in zip(places, heights, strict=True):
+            axes.text(place + shift, height, f"{height:.0f}", ha="center", va="bottom", fontsize=6)
     axes.set_xticks(places, [panel.title for panel in columns], fontsize=6)
-    axes.set(ylabel=_MASS, title="same examples: % due to padding")
+    axes.set(ylabel="relative change (%)", title="changed by padding")
     axes.margins(y=0.3)
     axes.legend(loc="upper center", ncols=2, handlelength=1, columnspacing=1)
 
@@ -141,13 +141,19 @@ def null_space_table(table: DataFrame) -> Grid:
         sizes = [overall(panel.table, "exact", name) for name in ("rank", "nullity")]
         rest = [overall(panel.table, "exact", name) for name in ("nontrivial", "null_mass", "pearson")]
         rest += [overall(panel.table, reading, "null_mass") for reading in ("exact_subset", "padded")]
-        rest += [padding_share(panel.table), overall(panel.table, "padded", "output_change")]
+        rest += [overall(panel.table, "padded", name) for name in ("padding_shift", "output_change")]
+        rest.append(padding_share(panel.table))
         cells = [*(number(value, 1) for value in sizes), *(number(value) for value in rest)]
         rows.append([one_line(panel.title), *cells])
     columns = ["task", "rank", "nullity", "examples with a null space", "null mass", "Pearson(A, A⊥)"]
-    columns += ["null mass, exact", "null mass, padded", "due to padding", "output changed by"]
-    groups = [("", 1), ("exact, all examples", 5), ("same examples, exact and padded", 4)]
-    return Grid("The null space, mean over layers and heads.", columns, rows, groups)
+    columns += ["null mass, exact", "null mass, padded", "A⊥ changed by", "output changed by", "larger null part"]
+    groups = [("", 1), ("exact, all examples", 5), ("same examples, exact and padded", 5)]
+    caption = (
+        "The null space, mean over layers and heads. A⊥ changed by: distance of effective attention read padded and "
+        "exactly, relative to the latter; larger null part: by how much the padded null mass is larger, as a share of "
+        "it, which says less, as two null parts of one size may be different maps."
+    )
+    return Grid(caption, columns, rows, groups)
 
 
 def projected_table(table: DataFrame) -> Grid:
@@ -190,10 +196,19 @@ def found_null_space(table: DataFrame) -> list[str]:
         elif np.isfinite(share):
             sentence = f"{percent(share)} of the examples have a null space; it holds {percent(mass)} of attention"
             said.append(said_of(panel, table, f"{sentence} (‖null part‖ / ‖attention‖, mean over heads and examples)."))
-        padding = padding_share(rows)
-        if np.isfinite(padding):
-            said.append(said_of(panel, table, f"of the published reading's null part {percent(padding)} is padding."))
+        moved, output = (overall(rows, "padded", name) for name in ("padding_shift", "output_change"))
+        if np.isfinite(moved):
+            sentence = f"padding, as published, moves effective attention by {percent(moved)} of its size and a head's"
+            said.append(said_of(panel, table, f"{sentence} output by {percent(output, 1)}."))
     return said
+
+
+def null_space_scalars(table: DataFrame) -> dict[str, float]:
+    """Name what the null space holds, and what padding changes, mean over layers and heads."""
+    exact = {name: overall(table, "exact", name) for name in ("nontrivial", "null_mass", "pearson")}
+    padded = {name: overall(table, "padded", name) for name in ("padding_shift", "output_change")}
+    found = {**exact, **padded, "padding_share": padding_share(table)}
+    return {f"null_space/effective/{name}": value for name, value in found.items() if np.isfinite(value)}
 
 
 CHAPTER = Chapter(
@@ -203,8 +218,8 @@ CHAPTER = Chapter(
     question="How much of attention never reaches the output, and how much of that is padding?",
     text=(
         "The part of attention that the values cancel. Read exactly, it is empty unless a text has more tokens than a "
-        "head has value dimensions. The published protocol pads every text first, which enlarges the null space: the "
-        "last panel separates the two."
+        "head has value dimensions. The published protocol pads every text first, which enlarges the null "
+        "space and moves the output: the last panel shows by how much."
     ),
     paper_says="Brunner et al. find a correlation of 1 up to the head's width, and then a fall.",
     found=found_null_space,
@@ -213,11 +228,12 @@ CHAPTER = Chapter(
             "null_space",
             (
                 "Left: correlation of attention and effective attention by length. Middle: share of attention in the "
-                "null space by layer. Right: that share read exactly and padded, on the same examples, and how much "
-                "of the latter is due to padding."
+                "null space by layer. Right: how far the published padding moves effective attention, and the heads' "
+                "outputs, on the same examples."
             ),
             draw_null_space,
         ),
     ),
     tables=(null_space_table, projected_table),
+    scalars=Scalars("the null space", "share", "null_space", null_space_scalars, attentions=("effective",)),
 )

@@ -12,12 +12,13 @@ from matplotlib.figure import Figure
 from pandas import DataFrame
 
 from effective_attention.models.pattern_net import pattern_net_facts
-from effective_attention.reports.chapter import Chapter, Drawing
+from effective_attention.reports.chapter import Chapter, Drawing, Scalars
 from effective_attention.reports.drawing.style import grid, styled, tidy_axes, width_for
 from effective_attention.reports.findings import changes, under_effective
 from effective_attention.reports.grid import Grid, number
 from effective_attention.reports.papers.sun2021 import PATTERN_ORDER, TABLE_2
 from effective_attention.reports.reductions import attentions, mean_where, one_line, panels
+from effective_attention.reports.scalars import overall_means
 
 _COLOURS = {  # Okabe & Ito, with the colour of the figures that are written on them
     "block": ("#0072b2", "white"),
@@ -159,6 +160,11 @@ def found_patterns(table: DataFrame) -> list[str]:
     return said
 
 
+def pattern_scalars(table: DataFrame) -> dict[str, float]:
+    """Name the share of each pattern among the maps of all layers."""
+    return overall_means("patterns", "pattern", table[table["layer"].isna()])
+
+
 CHAPTER = Chapter(
     analysis="patterns",
     title="Attention patterns",
@@ -174,5 +180,6 @@ CHAPTER = Chapter(
         Drawing("patterns_layers", "The same by layer.", draw_patterns_by_layer),
     ),
     tables=(pattern_table, confusion_table),
+    scalars=Scalars("attention patterns", "share of the maps", "patterns", pattern_scalars),
     remarks=classifier_remark,
 )
