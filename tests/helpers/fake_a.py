@@ -124,6 +124,7 @@ def _of_heads(reading: pd.Series, layer: np.ndarray, varied: pd.Series) -> dict[
         "nontrivial": 0.9,
         "null_mass": 0.1 * (layer + 1) ** 0.5 * scale * varied.to_numpy(float),
         "pearson": 1 - 0.08 * scale,
+        "padding_shift": 0.23,
         "output_change": 0.07,
         "projection_rank": _HEAD_WIDTH,
         "effective_gap": 2e-7,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,14 @@ METRICS = {"stsb": "pearson"}
 
 def fake_tables(task: str = "mrpc", *, layers: int = 2, heads: int = 3, seed: int = 0, **front: Any) -> dict[str, Any]:
     """Every analysis' table for one task, with plausible values; ``front`` overrides the columns in front."""
-    first = {**FRONT, "task": task, "checkpoint": f"runs/{task}", **front}
+    made = _made(task, layers, heads, seed, tuple(front.items()))
+    return {name: table.copy() for name, table in made.items()}
+
+
+@cache
+def _made(task: str, layers: int, heads: int, seed: int, front: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+    """Make them once; hundreds of tests ask for the same ones."""
+    first = {**FRONT, "task": task, "checkpoint": f"runs/{task}", **dict(front)}
     made = {
         **fake_tables_a(first, task, seed=seed, layers=layers, heads=heads),
         **{name: with_facts(body, first) for name, body in fake_b(task, seed, layers, heads).items()},

@@ -418,7 +418,7 @@ def test_evaluate_without_a_checkpoint_warns(compose: Compose, caplog: pytest.Lo
         (
             "train",
             ["attention.kinds=[standard,special]"],
-            r"attention\.kinds must be a list .*effective, padded, got .*special",
+            r"attention\.kinds must be a list .*effective, affine, padded, got .*special",
         ),
         ("train", ["data.batch_size=many"], r"data\.batch_size must be a whole number"),
         ("train", ["data.max_length=1000"], r"add data\.max_length=512"),

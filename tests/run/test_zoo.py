@@ -103,7 +103,7 @@ class _Lines(logging.Handler):
 def wanted() -> set[str]:
     """Name the analyses of the groups, as the configs list them."""
     listed = [line.strip("- \n") for name in GROUPS for line in _defaults(CONF / "analysis" / f"{name}.yaml")]
-    return {*listed, "faithfulness", "explorer"}
+    return {*listed, "faithfulness", "sinks", "explorer"}
 
 
 def _defaults(path: Path) -> list[str]:

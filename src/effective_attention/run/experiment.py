@@ -224,7 +224,7 @@ def _tell(run: Run, rows: list[dict[str, str]], metrics: Metrics, results: Analy
         print(f"report:  {results.report}")
     for name, page in results.pages.items():
         more = f", the list of {results.more_pages[name]} pages" if name in results.more_pages else ""
-        print(f"{name}: {run.folder / name}.html ({megabytes(len(page))}){more}")
+        print(f"{name}: {run.folder / name}.html ({megabytes(len(page.encode()))}){more}")
     for line in advice:
         print(line)
     if "run/note" in metrics:

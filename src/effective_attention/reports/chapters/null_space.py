@@ -124,7 +124,8 @@ def _compare(axes: Axes, columns: list[Panel]) -> None:
         heights = [100 * overall(panel.table, "padded", quantity) for panel in columns]
         axes.bar(places + shift, heights, 0.36, color=colour, label=name)
         for place, height in zip(places, heights, strict=True):
-            axes.text(place + shift, height, f"{height:.0f}", ha="center", va="bottom", fontsize=6)
+            if np.isfinite(height):  # tables of older runs have no shift
+                axes.text(place + shift, height, f"{height:.0f}", ha="center", va="bottom", fontsize=6)
     axes.set_xticks(places, [panel.title for panel in columns], fontsize=6)
     axes.set(ylabel="relative change (%)", title="changed by padding")
     axes.margins(y=0.3)
