@@ -62,6 +62,7 @@ def _check_places(options: Mapping[str, Any]) -> None:
     if options.get("text") is not None:
         return  # the text takes the data's place
     if options["task"]["_target_"] == CUSTOM:
+        _check_found(place, options["data"])
         _check_custom(options["task"]["name"], options["data"])
     elif "dir" in options["data"]:
         _check_local(options["task"], options["data"])
@@ -86,6 +87,17 @@ def _check_folder(folder: str | int, example: str) -> None:
     if not place.is_dir():
         problem = "is not a folder" if place.exists() else "no such folder"
         raise UserError(f"data.dir={folder}: {problem}; give the one that holds {example}")
+
+
+def _check_found(place: str | None, data: Mapping[str, Any]) -> None:
+    """Ask for a task or data where a checkpoint is not here: it may be mistyped, or a name on the hub."""
+    if place is None or Path(place).expanduser().exists() or "source" not in data:
+        return
+    if not {"dir", "file", "name"} & data.keys():
+        raise UserError(
+            f"checkpoint={place}: no such file or folder; of a model on the hub name the task (task=sst2), or "
+            "your data (data=local data.dir=<folder with train.csv>)"
+        )
 
 
 def _check_custom(task: str, data: Mapping[str, Any]) -> None:
