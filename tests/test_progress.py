@@ -57,7 +57,7 @@ def test_what_is_mostly_short_shows_nothing_until_it_is_long(clock: Clock, told:
     assert told() == ["explain: 2 of 2 texts, 4 s"]
 
 
-def test_a_line_every_half_minute_and_one_at_the_end(clock: Clock, told: Callable[[], list[str]]) -> None:
+def test_a_line_every_half_minute_and_the_last_one_once(clock: Clock, told: Callable[[], list[str]]) -> None:
     with Progress("analyses", 408, "examples", notes=lambda: ["loss 0.5"]) as work:
         for _ in range(6):
             clock.now += 10.0
@@ -65,8 +65,18 @@ def test_a_line_every_half_minute_and_one_at_the_end(clock: Clock, told: Callabl
     assert told() == [
         "analyses: 60 of 408 examples, 30 s, loss 0.5",
         "analyses: 120 of 408 examples, 1 min 0 s, loss 0.5",
-        "analyses: 120 of 408 examples, 1 min 0 s, loss 0.5",
     ]
+
+
+def test_the_end_is_said_again_where_there_is_something_new_to_note(
+    clock: Clock, told: Callable[[], list[str]]
+) -> None:
+    loss = ["loss 0.5"]
+    with Progress("training", 4, "steps", notes=lambda: [*loss]) as work:
+        clock.now += 31.0
+        work.advance(4)
+        loss[:] = ["loss 0.4"]
+    assert [line.rpartition(", ")[2] for line in told()] == ["loss 0.5", "loss 0.4"]
 
 
 def test_long_work_does_not_fill_the_log(clock: Clock, told: Callable[[], list[str]]) -> None:
@@ -75,14 +85,14 @@ def test_long_work_does_not_fill_the_log(clock: Clock, told: Callable[[], list[s
         for _ in range(40):
             clock.now += 60.0
             work.advance()
-    assert [line.split(",")[0] for line in told()] == [f"training: {done} of 1000 steps" for done in (20, 40, 40)]
+    assert [line.split(",")[0] for line in told()] == [f"training: {done} of 1000 steps" for done in (20, 40)]
 
 
 def test_an_unknown_total_asks_for_time_alone(clock: Clock, told: Callable[[], list[str]]) -> None:
     with Progress("reading", None, "rows") as work:
         clock.now += 31.0
         work.advance()
-    assert told() == ["reading: 1 rows, 31 s"] * 2
+    assert told() == ["reading: 1 rows, 31 s"]
 
 
 def test_notes_are_asked_for_only_when_they_are_shown(clock: Clock) -> None:

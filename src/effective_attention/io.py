@@ -74,6 +74,11 @@ def clear_unfinished(folder: Path, *, older_than: float = 0.0) -> None:
                     path.unlink()
 
 
+def expanded(place: str | Path) -> Path:
+    """Put the user's folder in the place of ``~``; what names a user who does not exist stays as it is."""
+    return Path(os.path.expanduser(place))  # noqa: PTH111 (Path.expanduser raises)
+
+
 def write_text(path: Path, text: str) -> None:
     """Replace ``path`` in one step, as UTF-8."""
     with whole_file(path) as file:

@@ -93,10 +93,10 @@ class Progress:
         if self._shown is not None:
             self._shown.update(self)
 
-    def line(self) -> str:
-        """Say in one line how far it has got: ``analyses: 120 of 408 examples, 41 s``."""
+    def line(self, notes: Sequence[str]) -> str:
+        """Say in one line how far it has got: ``analyses: 120 of 408 examples, 41 s``, and the notes."""
         counted = f"{self.done}" if self.total is None else f"{self.done} of {self.total}"
-        return ", ".join([f"{self.title}: {counted} {self.unit}", duration(_now() - self._started), *self.notes()])
+        return ", ".join([f"{self.title}: {counted} {self.unit}", duration(_now() - self._started), *notes])
 
 
 def progress(work: Iterable[Item], title: str, unit: str, *, total: int | None = None) -> Iterator[Item]:
@@ -143,17 +143,25 @@ class _Lines:
     def __init__(self, work: Progress) -> None:
         self._told_at = _now()
         self._told_done = work.done
+        self._last: tuple[int, Sequence[str]] | None = None
 
     def update(self, work: Progress) -> None:
         least = 0.0 if work.total is None else _SHARE_BETWEEN_LINES * work.total
         if _now() - self._told_at >= _SECONDS_BETWEEN_LINES and work.done - self._told_done >= least:
             self._told_at = _now()
             self._told_done = work.done
-            tell(work.line())
+            self._tell(work, work.notes())
 
     def close(self, work: Progress, *, is_done: bool) -> None:
-        if is_done:
-            tell(work.line())
+        if not is_done:
+            return
+        notes = work.notes()
+        if (work.done, notes) != self._last:  # nothing is said twice
+            self._tell(work, notes)
+
+    def _tell(self, work: Progress, notes: Sequence[str]) -> None:
+        self._last = work.done, notes
+        tell(work.line(notes))
 
 
 class _Bar:

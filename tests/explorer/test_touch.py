@@ -90,3 +90,14 @@ def test_the_picture_begins_in_the_upper_half_of_a_telephone(
 ) -> None:
     with opened(chromium, tmp_path, kind, f"view={view}", width=390, touch=True) as page:
         assert page.locator("#stage").bounding_box()["y"] < 844 / 2
+
+
+def test_the_facts_of_a_second_side_do_not_push_the_picture_down(chromium: Any, tmp_path: Path) -> None:
+    begins = {}
+    for kind in ("sentences", "two of sentences"):
+        with opened(chromium, tmp_path, kind, "view=heatmap", width=390, touch=True) as page:
+            begins[kind] = page.locator("#stage").bounding_box()["y"]
+            first, *second = page.evaluate("[...document.querySelectorAll('.card')].map(card => card.offsetLeft)")
+            assert all(first < left < 390 for left in second), "it looks in, to be swiped"
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert begins["two of sentences"] < begins["sentences"] + 100 < 0.55 * 844  # names, and the button of both sides

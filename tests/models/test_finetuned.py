@@ -1,5 +1,6 @@
 """A finetuned classifier is used with its head, its outputs in the task's order; what does not fit is refused."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,18 @@ def test_a_task_without_labels_takes_any_head(tmp_path: Path) -> None:
     found = start_model(PretrainedEncoder(str(tmp_path)), [], None, place="checkpoint=it", new_head=False)
     check_unchanged(found.model, before)
     assert found.model.config.id2label == dict(enumerate(THEIRS))
+
+
+def test_labels_of_tokens_are_refused_even_where_the_heads_look_alike(tmp_path: Path) -> None:
+    save(tmp_path, OURS)
+    config = json.loads((tmp_path / "config.json").read_text())
+    config["architectures"] = ["BertForTokenClassification"]
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(UserError, match="checkpoint=it: it labels single tokens, which is not supported; name a clas"):
+        start(tmp_path, OURS, len(OURS))
+    again = start(tmp_path, OURS, new_head=True)
+    assert again.head == "random"
+    assert again.note == "checkpoint=it: it labels single tokens; its head is replaced by a new, random one"
 
 
 def test_several_labels_a_text_are_refused(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from matplotlib.text import Text
 
 from effective_attention.reports.chapters import CHAPTERS
 from effective_attention.reports.drawing.files import figure_bytes, save_figure, write_figures
-from effective_attention.reports.drawing.style import style
+from effective_attention.reports.drawing.style import SCALES, style
 from effective_attention.reports.reductions import panels
 from helpers.figures import FIGURES, Make, cells, figures_of, meshes, plots, stacked
 
@@ -224,3 +224,14 @@ def test_seeds_are_averaged(make_tables: Make) -> None:
     expected = mean[first["attention"] == "standard"].to_numpy().reshape(2, 3)
     figure = FIGURES["finetuning_shift"](pd.concat([first, second], ignore_index=True))
     np.testing.assert_allclose(cells(meshes(figure)[0]), expected)
+
+
+# CSS's invert(.917) and hue-rotate(180deg), by which dark pages turn figures
+HUE_ROTATED = np.array([[-0.574, 1.43, 0.144], [0.426, 0.43, 0.144], [0.426, 1.43, -0.856]])
+
+
+@pytest.mark.parametrize("scale", sorted({*SCALES.values(), "BuPu"}))
+def test_strong_weights_can_be_told_apart_in_the_dark(scale: str) -> None:
+    colours = matplotlib.colormaps[scale](np.linspace(0.6, 1, 9))[:, :3]
+    turned = ((0.917 - 0.834 * colours) @ HUE_ROTATED.T).clip(0, 1)
+    assert np.linalg.norm(np.diff(turned, axis=0), axis=1).min() > 0.04

@@ -114,7 +114,7 @@ FLIPS: dict[str, list[Case]] = {
         (where(always, 3, "comprehensiveness_beaten"), "One check beats chance: with these words alone less is lost"),
     ],
     "heatmap": [
-        (as_it_is, "of the attention (‖null part‖ / ‖attention‖) is lost"),
+        (as_it_is, "of the attention (‖null part‖ / ‖attention‖) does not reach the output"),
         (as_it_is, "The sparse map, with the same output, has at most 2 of 9 weights a row ("),
         (
             lambda table: where(lambda rows: rows["attention"] == "sparse", 0.25)(
@@ -156,14 +156,14 @@ FLIPS: dict[str, list[Case]] = {
     "sinks": [
         (
             as_it_is,
-            "In 75 % of heads and texts one token is a sink; the token that receives most is mostly [CLS] (90 %).",
+            "In 75 % of cases (a head on a text) a token is a sink; the token that receives most is mostly [CLS] (90",
         ),
         (as_it_is, "The strongest token receives 0.500 of a head's attention, 0.040 of effective attention"),
-        (as_it_is, "could be 0.450 to 0.550: effective attention's 0.040 lies outside that."),
+        (as_it_is, "could be anything from 0.450 to 0.550: effective attention's 0.040 lies outside that."),
         (both(0.5, 0.5), "effective attention's 0.500 lies inside that."),
         (as_it_is, "No effective weight exceeds its bound"),
         (where(lambda table: table["quantity"] == "excess", 0.2), "exceeds its bound by 0.200: that should not be."),
-        (as_it_is, "best by standard 0.90, effective 0.60 and affine 0.40"),
+        (as_it_is, "agrees with that by norms: rank correlation standard 0.90, effective 0.60 and affine 0.40"),
     ],
     "alternative_attention": [
         (

@@ -19,7 +19,7 @@ from effective_attention.reports import full_table, sections
 from effective_attention.reports.chapters import CHAPTERS, patterns
 from effective_attention.reports.drawing.files import write_figures
 from effective_attention.reports.grid import NONE
-from effective_attention.reports.measured import measured
+from effective_attention.reports.measured import behind, measured
 from effective_attention.reports.report import write_report
 from effective_attention.reports.runs import RunResults, combine
 from effective_attention.reports.scores import scores, scores_found
@@ -181,6 +181,12 @@ def test_each_chapter_says_once_what_was_measured_on_which_data(page: Page, make
     )
 
 
+def test_what_is_behind_a_finding_is_counted_by_task(makers: tuple[Make, Make]) -> None:
+    runs = [RunResults({}, {"timing": makers[0](task, examples=16)["timing"]}) for task in ("rte", "mrpc")]
+    assert behind(combine(runs[:1])["timing"]) == "16 examples"
+    assert behind(combine(runs)["timing"]) == "16 examples of each task"
+
+
 def test_seeds_are_one_row_with_their_mean(makers: tuple[Make, Make]) -> None:
     tables, facts = makers
     runs = [RunResults(facts(**{"run/seed": seed}), {"timing": tables(seed=seed)["timing"]}) for seed in (1, 2)]
@@ -264,7 +270,7 @@ def test_the_pattern_classifiers_own_quality_is_shown(
     assert page.row("patterns", "vertical") == ["vertical", "3", "57"]
     assert "macro-F1 on held-out maps is 0.873" in page.text
     assert "on the 103 annotated maps held out" in page.text
-    assert "maps 100, share 0.88, cohen kappa 0.84" in page.text
+    assert "Of 100 maps annotated twice 88 % got the same pattern again (Cohen's kappa 0.84)" in page.text
 
 
 EVIL = "<script>alert(1)</script>"

@@ -157,13 +157,29 @@ LINES_OF_NUMBERS = """
   for (const cell of row.querySelectorAll("td")) {
     const range = document.createRange();
     range.selectNodeContents(cell);
-    (lines[Math.round(cell.getBoundingClientRect().top)] ??= []).push(range.getBoundingClientRect().bottom);
+    (lines[Math.round(cell.getBoundingClientRect().top)] ??= []).push(range.getBoundingClientRect().top);
   }
-  return Object.values(lines).map((ends) => Math.max(...ends) - Math.min(...ends));
+  return Object.values(lines).map((starts) => Math.max(...starts) - Math.min(...starts));
 })"""
 
 
-def test_on_a_phone_the_numbers_of_a_card_stand_on_lines(show: Show) -> None:
+LINES_OF_INTERVALS = """
+() => [...document.querySelectorAll("table.small tbody td")].filter((cell) => / \\[.*\\]$/.test(cell.textContent)).map(
+  (cell) => {
+    cell.textContent = "-0.016 [-0.024,\\u00a0-0.008]"; // as wide as they come
+    const range = document.createRange();
+    range.selectNodeContents(cell);
+    return range.getClientRects().length;
+  })"""
+
+
+def test_on_a_phone_an_interval_is_not_broken(show: Show) -> None:
+    lines = show(width=390).evaluate(LINES_OF_INTERVALS)
+    assert len(lines) > 10
+    assert max(lines) == 2  # the number, and its interval
+
+
+def test_on_a_phone_the_numbers_of_a_card_begin_on_lines(show: Show) -> None:
     apart = show(width=390).evaluate(LINES_OF_NUMBERS)
     assert len(apart) > 50
     assert max(apart) <= 1
@@ -171,7 +187,7 @@ def test_on_a_phone_the_numbers_of_a_card_stand_on_lines(show: Show) -> None:
 
 def test_no_number_is_parted_from_its_percent_sign_and_words_break_at_a_plus(show: Show) -> None:
     page = show(width=390)
-    said = " ".join(page.locator(".found p").all_text_contents())
+    said = " ".join(page.locator(".found p, section p:not([class])").all_text_contents())
     assert "\N{NO-BREAK SPACE}%" in said
     assert not re.search(r"\d %", said)
     assert page.locator("td[data-label^='vertical+\N{ZERO WIDTH SPACE}diagonal']").count() > 0

@@ -44,6 +44,7 @@ def test_the_text_takes_the_place_of_the_split(trained: Any, compose: Compose, t
         pytest.approx(table["probability"].iloc[0]),
     )
     said = capsys.readouterr().out
+    assert " on the text given with text=\n" in said
     assert f"predicted: {found['text/predicted']}, probability {found['text/probability']:.3f}\n" in said
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert 'id="scores"' not in page

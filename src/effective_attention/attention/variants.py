@@ -181,7 +181,7 @@ _RECORDS = (
         "sparse",
         "of all distributions with the same output, that of fewest weights which agrees most with the attention",
         colour="#c51b7d",
-        scale="RdPu",
+        scale="Pinks",
     ),
     Variant(
         "smallest",

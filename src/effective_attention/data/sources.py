@@ -16,6 +16,7 @@ from effective_attention.data.examples import Examples, read_examples
 from effective_attention.data.tables import READERS, Row, Table, read_table
 from effective_attention.data.tasks import LABEL, Task
 from effective_attention.errors import UserError, first_line, listed
+from effective_attention.io import expanded
 
 __all__ = ["Examples", "HubSource", "LocalSource", "SampleSource"]
 
@@ -202,7 +203,7 @@ class LocalSource:
 
 
 def _path(place: str | Path | int | None) -> Path | None:
-    return None if place is None else Path(str(place)).expanduser()  # a folder called 2024 comes as a number
+    return None if place is None else expanded(str(place))  # a folder called 2024 comes as a number
 
 
 def find_file(folder: Path, task: Task, split: str) -> Path:

@@ -61,6 +61,8 @@ def start_model(
         return Start(with_names(model, labels), "random")
     if num_outputs is None:
         return Start(model, "finetuned")
+    if _labels_tokens(model) and not new_head:
+        raise UserError(f"{place}: it labels single tokens, which is not supported; name a classifier of whole texts")
     problem = _mismatch(model, names, labels, num_outputs)
     if problem is not None and new_head:
         fresh = _with_new_head(model)
@@ -75,11 +77,18 @@ def start_model(
     return _in_order(model, names, labels, place)
 
 
+def _labels_tokens(model: PreTrainedModel) -> bool:
+    """Tell whether the files are those of a classifier of tokens: its head may look like one of texts."""
+    return any(name.endswith("ForTokenClassification") for name in model.config.architectures or ())
+
+
 def _mismatch(model: PreTrainedModel, names: Sequence[str], labels: Sequence[str], num_outputs: int) -> str | None:
     """Say in what a finetuned head differs from what the task needs; None: in nothing but, perhaps, the order."""
     if not labels:
         is_one = len(names) == num_outputs == 1
         return None if is_one else f"its head has {len(names)} outputs ({listed(names)}), and the task needs one score"
+    if _labels_tokens(model):
+        return "it labels single tokens"
     if getattr(model.config, "problem_type", None) == _MULTI_LABEL:
         return "it gives a text several labels at once, and the task has one a text"
     if len(names) == num_outputs and (say_nothing(names) or places(labels, names) is not None):

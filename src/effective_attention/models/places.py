@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from effective_attention.errors import UserError
+from effective_attention.io import expanded
 
 _CONFIG = "config.json"
 _HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
@@ -17,7 +18,7 @@ def is_classifier_place(place: str | Path) -> bool:
 
     ``owner/name`` is a hub id unless there is a folder ``owner`` here: then it is a mistyped path.
     """
-    path = Path(place).expanduser()
+    path = expanded(place)
     if path.is_dir():
         return (path / _CONFIG).is_file() and not any(file.is_file() for file in _candidates(path))
     text = str(place)
@@ -35,7 +36,7 @@ def find_checkpoint(place: str | Path, option: str) -> Path:
     Raises:
         UserError: There is none; names the ``option`` it was given with.
     """
-    path = Path(place).expanduser()
+    path = expanded(place)
     if path.is_file():
         return path
     for candidate in _candidates(path):
@@ -58,7 +59,7 @@ def _or_classifier(option: str) -> str:
 
 def find_results(place: str | Path, option: str) -> Path:
     """Return the folder of a run of ``evaluate.py``; errors name the ``option`` it was given with."""
-    folder = Path(place).expanduser()
+    folder = expanded(place)
     if not (folder / "config.yaml").is_file():
         raise UserError(f"{option}={place}: no run directory with a config.yaml; name the one evaluate.py wrote")
     return folder

@@ -40,7 +40,8 @@ def behind(table: DataFrame) -> str:
     if _is_of_a_text(table) or table["examples"].max() == 1:
         return "one text" if len(panels(table)) == 1 else "one text of each task"
     counts = sorted({int(panel.table["examples"].max()) for panel in panels(table)})
-    return f"{counts[0]} examples" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} examples of each task"
+    count = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    return f"{count} examples{' of each task' if len(panels(table)) > 1 else ''}"
 
 
 def _is_of_a_text(table: DataFrame) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Literal
 
 from omegaconf import DictConfig
@@ -13,6 +12,7 @@ from omegaconf import DictConfig
 from effective_attention.data.custom.task import CustomTask
 from effective_attention.data.tasks import Task
 from effective_attention.errors import UserError
+from effective_attention.io import expanded
 from effective_attention.models.checkpoints import read_checkpoint, restore_classifier, stored_labels
 from effective_attention.models.classifier import CHECKPOINT_KEY, SequenceClassifier
 from effective_attention.models.encoders import Encoder, PretrainedEncoder, encoder_from_dict
@@ -96,7 +96,7 @@ def find_origin(cfg: DictConfig, checkpoint: str | None, task: Task | CustomTask
         return Origin(encoder, f"model {encoder.name}", is_trained)
     place = f"checkpoint={checkpoint}"
     if is_classifier_place(checkpoint):
-        folder = Path(checkpoint).expanduser()
+        folder = expanded(checkpoint)
         if folder.is_dir():
             encoder = PretrainedEncoder(str(folder), option="checkpoint")
             return Origin(encoder, place, is_trained, is_classifier=True)

@@ -41,7 +41,7 @@ class OwnText:
 
     def load(self, task: Task, split: str) -> Examples:
         """Return the text, whatever the split."""
-        return Examples([self.texts], None, "text=")
+        return Examples([self.texts], None, "the text given with text=")
 
 
 def own_texts(cfg: DictConfig) -> tuple[str, ...] | None:

@@ -21,6 +21,7 @@ from typing import Any
 import yaml
 
 from effective_attention.errors import UserError
+from effective_attention.io import expanded
 from effective_attention.models.places import is_classifier_place
 from effective_attention.processes import started_as
 from effective_attention.reports.runs import OPTIONS_RECORD, recorded_options
@@ -78,7 +79,7 @@ def with_run_options(arguments: list[str]) -> list[str]:
         return _with_checkpoint_options(arguments)
     if {"-m", "--multirun"} & set(arguments):
         raise UserError("resume goes on with one run, so it cannot be swept over with -m; resume the runs one by one")
-    path = Path(place).expanduser()
+    path = expanded(place)
     options = _checked(_options_of(path), "resume")
     typed = {_name(argument): argument for argument in arguments}
     kept = [option for option in options if not _is_replaced(option, options, typed)]
@@ -99,7 +100,7 @@ def _with_checkpoint_options(arguments: list[str]) -> list[str]:
     place = "" if at is None else unquoted(arguments[at].partition("=")[2])
     if at is None or place in ("null", "") or "${" in place or {"-m", "--multirun"} & set(arguments):
         return arguments
-    path = Path(place).expanduser()
+    path = expanded(place)
     if is_classifier_place(place):  # made elsewhere: it answers the user's own question unless a task is named
         named = any(_name(argument) == "task" for argument in arguments)
         return arguments if named else [*arguments[: at + 1], "task=custom", *arguments[at + 1 :]]

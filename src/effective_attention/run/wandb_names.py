@@ -12,6 +12,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import OmegaConf
 
+from effective_attention.io import expanded
 from effective_attention.run.resume import run_folder
 from effective_attention.run.setup import Run
 
@@ -59,7 +60,7 @@ def _group(run: Run) -> str:
 
 
 def _training_folder(run: Run) -> Path | None:
-    return None if run.checkpoint is None else run_folder(Path(run.checkpoint).expanduser())
+    return None if run.checkpoint is None else run_folder(expanded(run.checkpoint))
 
 
 def _group_of(folder: Path) -> str | None:

@@ -17,7 +17,7 @@ from helpers.figures import FIGURES, Make, meshes, named, plots
 def test_heatmap_names_tokens_as_they_are(make_tables: Make) -> None:
     figure = FIGURES["heatmap"](make_tables()["heatmap"])
     colours = [mesh.get_cmap().name for mesh in meshes(figure)]
-    assert [colours[place] for place in (0, 2, 4, 5)] == ["Greens", "PuOr", "RdPu", "PuBuGn"]
+    assert [colours[place] for place in (0, 2, 4, 5)] == ["Greens", "PuOr", "Pinks", "PuBuGn"]
     names = [label.get_text() for label in plots(figure)[0].get_yticklabels()]
     assert names == ["[CLS]", "new", "anti", "##biotics", "cost", "$5", "[SEP]", "<script>alert(1…", "[SEP]"]
 

@@ -173,6 +173,11 @@ def test_other_mistakes(overrides: list[str], line: str) -> None:
         (["reading=padded", "space=affine"], "reading=padded is the published protocol; leave out space= and epsilon="),
         (["attention.kinds=[standard,bogus]"], "attention.kinds must be a list of one or more of standard, effective"),
         (["checkpoint=/no/such"], "checkpoint=/no/such: no such file or folder"),
+        (["checkpoint='~nobody_here/run'"], "checkpoint=~nobody_here/run: no such file or folder"),
+        (
+            ["task=custom", "checkpoint=nowhere"],
+            "checkpoint=nowhere: no such file or folder; of a model on the hub name the task (task=sst2), or your data",
+        ),
         (["analysis=[]"], "analysis=[] names no analysis; write analysis=none"),
         (["resume=x"], "resume=x: no run directory with a config.yaml"),
         (["text=\udcff"], "text: the argument is not valid UTF-8"),

@@ -86,8 +86,8 @@ def trust_table(table: DataFrame) -> Grid:
             lines.append([one_line(panel.title), *check])
     columns = ["task", "what is lost", "these words", "random words", "better than"]
     caption = (
-        "How far to trust this: what the explained class loses of its probability (a regression of its score) without "
-        "the words ranked highest, comprehensiveness, and with them alone, sufficiency."
+        "How far to trust this: the probability (of a regression the score) that the explained class loses without "
+        "the words ranked highest (comprehensiveness), and with them alone (sufficiency)."
     )
     alone = len({line[0] for line in lines}) == 1
     return Grid(caption, columns[alone:], [line[alone:] for line in lines], labels=2 - alone)

@@ -123,7 +123,8 @@ def found_heatmap(table: DataFrame) -> list[str]:
                 said.append(said_of(panel, table, f"{front}: no null part, every weight reaches the output."))
                 continue
             sizes = {kind: float(np.linalg.norm(_matrix(group, kind).to_numpy(float))) for kind in ("standard", "null")}
-            lost = f"{percent(sizes['null'] / sizes['standard'])} of the attention (‖null part‖ / ‖attention‖) is lost"
+            share = percent(sizes["null"] / sizes["standard"])
+            lost = f"{share} of the attention (‖null part‖ / ‖attention‖) does not reach the output"
             most = "; ".join(f"{kind} attention rests most on {_favourite(group, kind)}" for kind in ATTENTIONS)
             said.append(said_of(panel, table, " ".join([f"{front}: {lost}; {most}.", *_found_in_maps(group)])))
     return said
@@ -169,16 +170,16 @@ CHAPTER = Chapter(
     text=(
         "The attention of one head on one text: each row attends to the columns. Standard is the sum of effective and "
         "null; null does not reach the output. All others have the same output as standard: affine is effective "
-        "attention whose rows sum to 1; sparse and smallest are effective attention inside the simplex (no weight "
-        "below 0, rows that sum to 1), which the conclusion of Brunner et al. 2020 asks for: a vertex, of at most "
-        "d_v + 1 weights a row, which agrees most with the attention, and the distribution of smallest norm."
+        "attention whose rows sum to 1. Sparse and smallest have no weight below 0 either, as the conclusion of "
+        "Brunner et al. 2020 asks: sparse has at most one weight more in a row than a value has dimensions, and agrees "
+        "with standard attention as far as that allows; smallest is the most even."
     ),
     found=found_heatmap,
     figures=(
         Drawing(
             "heatmap",
-            "Standard, effective and null attention, and other maps with the same output, on one colour scale; orange "
-            "is below zero.",
+            "Standard, effective and null attention, and other maps with the same output. A colour is as deep in all "
+            "of them for the same weight; orange is below zero.",
             draw_heatmap,
         ),
     ),

@@ -14,7 +14,7 @@ from pandas import DataFrame
 from effective_attention.models.pattern_net import pattern_net_facts
 from effective_attention.reports.chapter import Chapter, Drawing, Scalars
 from effective_attention.reports.drawing.style import grid, styled, tidy_axes, width_for
-from effective_attention.reports.findings import changes, under_effective
+from effective_attention.reports.findings import changes, percent, under_effective
 from effective_attention.reports.grid import Grid, number
 from effective_attention.reports.papers.sun2021 import PATTERN_ORDER, TABLE_2
 from effective_attention.reports.reductions import attentions, mean_where, one_line, panels
@@ -140,14 +140,12 @@ def confusion_table(_table: DataFrame) -> Grid:
 def classifier_remark(_table: DataFrame) -> list[str]:
     """Say how good the classifier is, and how well two annotations of the same maps agree."""
     facts = pattern_net_facts()
-    agreement = facts.get("agreement")
-    if isinstance(agreement, Mapping):
-        numbers = {name: value for name, value in agreement.items() if isinstance(value, int | float)}
-        said = ", ".join(f"{name.replace('_', ' ')} {value:.3g}" for name, value in numbers.items())
-    else:
-        said = number(agreement)
-    score = f"The classifier's macro-F1 on held-out maps is {facts['macro_f1']:.3f}"
-    return [f"{score}; maps annotated twice agree: {said}."]
+    said = f"The classifier's macro-F1 on held-out maps is {facts['macro_f1']:.3f}."
+    twice = facts.get("agreement")
+    if isinstance(twice, Mapping):
+        alike = f"{percent(twice['share'])} got the same pattern again"
+        said += f" Of {twice['maps']} maps annotated twice {alike} (Cohen's kappa {twice['cohen_kappa']:.2f})."
+    return [said]
 
 
 def found_patterns(table: DataFrame) -> list[str]:

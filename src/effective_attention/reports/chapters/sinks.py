@@ -101,8 +101,19 @@ def _lines(axes: Axes, lines: dict[str, Series], names: list[str]) -> None:
             range(len(names)), values, color=colours[name], marker="o", markersize=2.5, label=name.replace("_", " ")
         )
     axes.axhline(0, color="#bbbbbb", linewidth=0.6, zorder=0)
-    axes.set_xticks(range(len(names)), names, fontsize=5, rotation=30)
+    axes.set_xticks(range(len(names)), [_short(name) for name in names])
     tidy_axes(axes)
+
+
+def _short(level: str) -> str:
+    """Write a level as it fits below its place on the axis.
+
+    >>> _short("0.25 to 0.5"), _short("8 and more")
+    ('¼ to ½', '≥ 8')
+    """
+    if level.endswith(" and more"):
+        return f"≥ {level.removesuffix(' and more')}"
+    return " to ".join({"0.25": "¼", "0.5": "½"}.get(end, end) for end in level.split(" to "))
 
 
 # --- tables ---
@@ -141,7 +152,7 @@ def comparison_table(table: DataFrame) -> Grid:
             cells.append(f"{number(found['value'].mean(), 2)} ({ends})")
         rows.append([one_line(panel.title), *cells])
     return Grid(
-        "Rank correlation with norms, and the mean of the heads' 95 % intervals over texts.",
+        "How alike attention and norms rank the tokens: rank correlation, and its 95 % interval, means over heads.",
         ["task", *_KINDS],
         rows,
     )
@@ -164,7 +175,7 @@ def _where(table: DataFrame) -> str:
     kinds = rows_of(table, "kind").groupby("kind")["value"].mean().sort_values(ascending=False)
     most = f"{_TOKENS[str(kinds.index[0])]} ({percent(kinds.iloc[0])})"
     share = percent(mean_of(table, "sink"))
-    return f"in {share} of heads and texts one token is a sink; the token that receives most is mostly {most}."
+    return f"in {share} of cases (a head on a text) a token is a sink; the token that receives most is mostly {most}."
 
 
 def _what_is_left(table: DataFrame) -> str:
@@ -172,7 +183,7 @@ def _what_is_left(table: DataFrame) -> str:
     own, others = (mean_of(table, "leverage", place=place) for place in ("strongest", "others"))
     return (
         f"the strongest token receives {number(standard)} of a head's attention, {number(effective)} of effective "
-        f"attention and {number(affine)} in affine space; its leverage is {number(own, 2)}, that of the others "
+        f"attention and {number(affine)} of affine; its leverage is {number(own, 2)}, that of the others "
         f"{number(others, 2)}."
     )
 
@@ -185,7 +196,7 @@ def _what_is_possible(table: DataFrame) -> str:
     effective = mean_of(table, "received", attention="effective", place="strongest")
     verdict = "outside" if not low <= effective <= high else "inside"
     return (
-        f"over all distributions with the same output its weight, {number(weight)} on the tokens sampled, could be "
+        f"with the same output its weight, {number(weight)} in the rows sampled, could be anything from "
         f"{span(low, high)}: effective attention's {number(effective)} lies {verdict} that."
     )
 
@@ -201,7 +212,7 @@ def _against_norms(table: DataFrame) -> str:
     found = {kind: mean_of(table, "correlation", measure=kind, other="norm") for kind in _KINDS}
     order = sorted(found, key=lambda kind: -found[kind])
     parts = [f"{kind} {number(found[kind], 2)}" for kind in order]
-    return f"tokens are ordered as norms order them best by {listed(parts)} (rank correlation)."
+    return f"the order of tokens by attention agrees with that by norms: rank correlation {listed(parts)}."
 
 
 CHAPTER = Chapter(
@@ -210,18 +221,20 @@ CHAPTER = Chapter(
     source="ours; sinks: Gu et al. 2024; norms: Kobayashi et al. 2020",
     question="Which tokens do heads rest on, and can that attention do anything?",
     text=(
-        "A sink is a token that receives more than a threshold of a head's attention from the tokens that see it, on "
-        "average. An effective weight is at most the length of its row times the root of the token's leverage, which "
-        "depends on the values alone: a token without leverage has no effective attention. In affine space effective "
-        "rows sum to 1. The band shows what the weight could be in any distribution with the same output. Weights "
-        "count by absolute value where tokens are ordered by them."
+        "A sink is a token that receives more than a threshold of a head's attention, on average over the tokens that "
+        "see it. Leverage says how far a token's value stands out from all other values, from 0 to 1: a token without "
+        "leverage can get no effective attention, as an effective weight is at most the length of its row times the "
+        "root of the leverage. Affine is effective attention whose rows sum to 1. The band shows what the weight could "
+        "be in any distribution with the same output. The norm is the length of a token's value times its weight; "
+        "where tokens are ranked, weights below 0 count by their size."
     ),
     paper_says="Sun & Marasović find that effective attention disregards [SEP]; norms they leave to future work.",
     found=found_sinks,
     figures=(
         Drawing(
             "sinks",
-            "Weight on the token that receives most, mean over heads and texts; band: what it could be, on a sample.",
+            "Weight on the token that receives most, mean over heads and texts; band: what it could be with the same "
+            "output, measured on a sample of rows.",
             sinks,
         ),
         Drawing(

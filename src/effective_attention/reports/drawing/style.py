@@ -15,6 +15,7 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import NDArray
@@ -27,6 +28,9 @@ DOUBLE = 6.8  # inches: two columns
 COLOURS = {**{name: variant.colour for name, variant in VARIANTS.items()}, "paper": "#d9d9d9"}
 SCALES = {name: variant.scale for name, variant in VARIANTS.items()}
 CHANGE_SCALE = "PuOr"
+# Of matplotlib's own reds and pinks the upper half is one bright pink in dark reports, where figures are inverted.
+_PINKS = ("#fff7fa", "#f5d2e1", "#e6a9c6", "#d280ab", "#b35589", "#832f62", "#42123a")
+matplotlib.colormaps.register(LinearSegmentedColormap.from_list("Pinks", _PINKS), force=True)
 SERIES = (
     "#0072b2",
     "#d55e00",

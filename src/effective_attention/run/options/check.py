@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple, cast, get_args
 
 from omegaconf import DictConfig, OmegaConf
@@ -12,6 +11,7 @@ from pydantic.fields import FieldInfo
 
 from effective_attention.data.plain_text import check_file
 from effective_attention.errors import UserError
+from effective_attention.io import expanded
 from effective_attention.models.places import find_checkpoint, find_results, is_classifier_place
 from effective_attention.run.options.record import recorded
 from effective_attention.run.options.schema import schema_of
@@ -62,6 +62,7 @@ def _check_places(options: Mapping[str, Any]) -> None:
     if options.get("text") is not None:
         return  # the text takes the data's place
     if options["task"]["_target_"] == CUSTOM:
+        _check_found(place, options["data"])
         _check_custom(options["task"]["name"], options["data"])
     elif "dir" in options["data"]:
         _check_local(options["task"], options["data"])
@@ -74,7 +75,7 @@ def _check_local(task: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         raise UserError(f"data.{other}={data[other]} is not for task={task['name']}; add data.{wanted}=<value> instead")
     if data.get(wanted) is None:
         raise UserError(f"data.{wanted} is not set; add data.{wanted}=<value>")
-    place = Path(str(data[wanted])).expanduser()
+    place = expanded(str(data[wanted]))
     if wanted == "file":
         check_file(place)
     else:
@@ -82,10 +83,21 @@ def _check_local(task: Mapping[str, Any], data: Mapping[str, Any]) -> None:
 
 
 def _check_folder(folder: str | int, example: str) -> None:
-    place = Path(str(folder)).expanduser()
+    place = expanded(str(folder))
     if not place.is_dir():
         problem = "is not a folder" if place.exists() else "no such folder"
         raise UserError(f"data.dir={folder}: {problem}; give the one that holds {example}")
+
+
+def _check_found(place: str | None, data: Mapping[str, Any]) -> None:
+    """Ask for a task or data where a checkpoint is not here: it may be mistyped, or a name on the hub."""
+    if place is None or expanded(place).exists() or "source" not in data:
+        return
+    if not {"dir", "file", "name"} & data.keys():
+        raise UserError(
+            f"checkpoint={place}: no such file or folder; of a model on the hub name the task (task=sst2), or "
+            "your data (data=local data.dir=<folder with train.csv>)"
+        )
 
 
 def _check_custom(task: str, data: Mapping[str, Any]) -> None:
@@ -96,7 +108,7 @@ def _check_custom(task: str, data: Mapping[str, Any]) -> None:
     if "dir" in data and not places:
         raise UserError(f"task={task} has no data; add data.dir=<folder with train.csv>, or data.file=<file>")
     if places and places[0] == "file":
-        check_file(Path(str(data["file"])).expanduser(), "CSV, TSV, JSONL or Parquet")
+        check_file(expanded(str(data["file"])), "CSV, TSV, JSONL or Parquet")
     elif places:
         _check_folder(data["dir"], "train.csv")
     elif "name" not in data:
