@@ -1,12 +1,12 @@
-"""The main paper on a model of its size: train, evaluate, and keep the numbers of docs/findings/main-paper.md.
+"""The main paper on a model of its size: train, evaluate, and keep the numbers.
 
     python scripts/findings/main_paper.py --glue path/to/glue          # every part; hours on a CPU
     python scripts/findings/main_paper.py --glue path/to/glue mrpc-1   # one of them
     python scripts/findings/main_paper.py --glue path/to/glue --trainer gpu --model model=bert_base
 
 A part is one task and one seed. It is trained (a killed training is resumed), evaluated under every attention,
-evaluated again with effective attention read in affine space, and its numbers are kept in docs/findings/numbers/, whose
-files are the page's source. A part whose file is there is not run again: delete the file to measure it anew.
+evaluated again with effective attention read in affine space, and its numbers are kept as JSON in
+docs/findings/numbers/main-paper/. A part whose file is there is not run again: delete the file to measure it anew.
 
 QNLI's training file need not be there: then the first pairs of its dev file are trained on, and the rest is evaluated.
 """
@@ -110,7 +110,7 @@ def run(part: Part, options: argparse.Namespace) -> dict[str, Any]:
         place = folder / reading
         if not (place / "metrics.json").exists():
             same = [f"checkpoint={trained}", *some, "resamples=1000", "logger=csv", f"hydra.run.dir={place}"]
-            same += ["trainer.precision=32-true"]  # whatever it was trained in
+            same += ["++trainer.precision=32-true"]  # whatever it was trained in
             command("evaluate.py", *about, *same, *more)
         found[reading] = kept(json.loads((place / "metrics.json").read_text(encoding="utf-8")))
     return {"part": vars(part), "trained": kept(read(trained / "metrics.json")), **found}
@@ -122,7 +122,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def kept(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Choose the numbers that the page may show, with six digits."""
+    """Choose the numbers to keep, with six digits."""
     chosen = {name: value for name, value in metrics.items() if name.startswith(KEPT) and name not in PRIVATE}
     return {name: float(f"{value:.6g}") if isinstance(value, float) else value for name, value in chosen.items()}
 
