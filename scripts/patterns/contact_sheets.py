@@ -25,6 +25,7 @@ COLUMNS, ROWS = 6, 5
 SCALE = 3
 MARGIN = 4
 HEAD = 11
+EDGE = 8  # columns of the left edge are shown again beside the map, so many times as wide
 VIRIDIS, GREY = ((mpl.colormaps[name](np.arange(256))[:, :3] * 255).astype(np.uint8) for name in ("viridis", "gray"))
 Maps = dict[str, tuple[NDArray[np.uint8], dict[str, str]]]
 
@@ -46,11 +47,16 @@ def read(lot: str = "") -> Maps:
 def tile(
     image: NDArray[np.uint8], row: dict[str, str], title: str, colours: NDArray[np.uint8] = VIRIDIS
 ) -> Image.Image:
-    """Draw one map with its title above and ticks at the first [SEP], each pixel as 3 x 3."""
+    """Draw one map with its title above and ticks at the first [SEP], each pixel as 3 x 3.
+
+    On its right its first two columns stand again, wider: in long texts the left edge is one pixel wide.
+    """
     pixels = np.repeat(np.repeat(colours[image], SCALE, axis=0), SCALE, axis=1)
     size = len(pixels)
-    picture = Image.new("RGB", (size + MARGIN, size + HEAD), "white")
+    picture = Image.new("RGB", (size + 3 * MARGIN + 2 * EDGE, size + HEAD), "white")
     picture.paste(Image.fromarray(pixels), (0, HEAD))
+    edge = np.repeat(np.repeat(colours[image[:, :2]], SCALE, axis=0), EDGE, axis=1)
+    picture.paste(Image.fromarray(edge), (size + 2 * MARGIN, HEAD))
     pen = ImageDraw.Draw(picture)
     pen.text((2, 0), title, fill="black")
     length = int(row["length"])
