@@ -5,7 +5,8 @@
 The data folder holds ``glue/`` (MRPC, RTE, QNLI, STS-B, SST-2 in the classic layout: dev files) and
 ``wiki/wikitext2_test.txt``. Texts are not written anywhere: maps_real.csv says data set and row, maps_real.npz has the
 pictures. Each cell of length, model and attention gets as many maps, drawn at random with layers in turn; a few more
-are drawn because a crude score ranks them high for a rare class. The order is shuffled. DATASHEET.md says more.
+are drawn because a crude score ranks them high for a rare class. The order is shuffled. When the first 600 had turned
+out to hold few blocks and heterogeneous maps, likely ones of other texts were added (r600 on). DATASHEET.md says more.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import csv
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from itertools import cycle
 from pathlib import Path
@@ -42,6 +43,9 @@ GLUE = {  # task: folder, columns of the sentences
 POOL = 36  # texts looked at per bin and model
 CELL = 21  # maps drawn at random per bin, model and attention
 LIKELY = {"block": 4, "both": 2, "heterogeneous": 2}  # per bin and model
+RARE = {bounds: {"neither": count, "squares": count} for bounds, count in zip(BINS, (14, 14, 6, 6), strict=True)}
+"""Maps of the added lot, per bin and model."""
+PER_HEAD = 3  # at most so many of the added maps of one head, per bin
 AMONG = 6  # likely maps are drawn at random from the best so many times as many
 PER_TEXT = 3
 FIRST_GROUP = 1000  # the first lot's groups have smaller numbers
@@ -139,11 +143,16 @@ def likely(image: Tensor, attention: Tensor, causal: bool) -> dict[str, Tensor]:
 
 
 def collect(
-    model_name: str, tokenizer: Any, model: Any, texts: list[Text], groups: dict[tuple[str, int], int]
+    model_name: str,
+    tokenizer: Any,
+    model: Any,
+    texts: list[Text],
+    groups: dict[tuple[str, int], int],
+    scorer: Callable[[Tensor, Tensor, bool], dict[str, Tensor]],
 ) -> tuple[list[Map], dict[Any, NDArray[np.uint8]], dict[str, dict[Any, float]]]:
     """Collect every map of the texts, with its image and its scores."""
     maps, images = [], {}
-    signs: dict[str, dict[Any, float]] = {name: {} for name in LIKELY}
+    signs: dict[str, dict[Any, float]] = {}
     for text in texts:
         inputs = encode(tokenizer, text)
         attention = attend(model, inputs)
@@ -151,7 +160,7 @@ def collect(
         ids = inputs["input_ids"][0].tolist()
         boundary = ids.index(tokenizer.sep_token_id) if tokenizer.sep_token_id is not None else length - 1
         image = to_image(attention.flatten(0, 2)).view(*attention.shape[:3], SIZE, SIZE)
-        found = likely(image, attention, tokenizer.sep_token_id is None)
+        found = scorer(image, attention, tokenizer.sep_token_id is None)
         source = "wikitext-2" if text.task.startswith("wikitext2") else "glue-dev"
         for kind, layer, head in np.ndindex(*attention.shape[:3]):
             place = (text.row, groups[text.task, text.row], layer, head, KINDS[kind], length, boundary, "random")
@@ -159,8 +168,27 @@ def collect(
             maps.append(entry)
             images[entry.key] = (image[kind, layer, head] * 255).round().byte().numpy()
             for name, score in found.items():
-                signs[name][entry.key] = float(score[kind, layer, head])
+                signs.setdefault(name, {})[entry.key] = float(score[kind, layer, head])
     return maps, images, signs
+
+
+def neither(image: Tensor, attention: Tensor, causal: bool) -> dict[str, Tensor]:
+    """Score how little a map has of a column and a diagonal as the guideline wants them, per (kind, layer, head).
+
+    ``squares`` is the same for maps that fall into two squares.
+    """
+    size = image.shape[-1]
+    columns = []
+    for place in range(size // 2 if causal else size):  # bright only if two thirds of the rows that see it are
+        rows = image[..., place if causal else 0 :, place]
+        columns.append(rows.kthvalue(max(1, rows.shape[-1] // 3), dim=-1).values)
+    cell = round(size / attention.shape[-1])
+    offsets = range(-2 * cell, 2 * cell + 1)
+    diagonal = torch.stack([image.diagonal(d, -2, -1).median(dim=-1).values for d in offsets]).amax(dim=0)
+    plain = 1 / (0.05 + torch.stack(columns).amax(dim=0) + diagonal)
+    seen = torch.maximum(image, image.mT) if causal else image
+    squares = two_squares(seen.flatten(0, 2)[:, None]).amax(dim=-1).view(image.shape[:3])
+    return {"neither": plain, "squares": plain * squares.clamp_min(0)}
 
 
 class CellDraw(Draw):
@@ -177,13 +205,20 @@ class CellDraw(Draw):
             while not self.add(mine.pop(), "cell"):
                 pass
 
-    def take_likely(self, candidates: list[Map], signs: dict[Any, float], count: int, drawn: str) -> None:
+    def take_likely(
+        self, candidates: list[Map], signs: dict[Any, float], count: int, drawn: str, most: float = np.inf
+    ) -> None:
+        """Take maps of high scores at random, at most ``most`` of one head."""
         ranked = sorted((m for m in candidates if signs[m.key] > 0), key=lambda m: -signs[m.key])
         ranked = ranked[: AMONG * count]
+        per_head: dict[Any, int] = {}
         for number in self.generator.permutation(len(ranked)):
+            head = ranked[number].layer, ranked[number].head
             if count == 0:
                 return
-            count -= self.add(ranked[number], drawn)
+            if per_head.get(head, 0) < most and self.add(ranked[number], drawn):
+                per_head[head] = per_head.get(head, 0) + 1
+                count -= 1
 
     def add(self, entry: Map, drawn: str) -> bool:
         """Take a map, unless its head on that text, or enough of that text, has been taken."""
@@ -198,23 +233,37 @@ class CellDraw(Draw):
 
 
 def main(data: str, mpnet: str, smollm: str) -> None:
-    generator = np.random.default_rng(SEED)
     texts = [*glue_texts(Path(data) / "glue"), *wiki_texts(Path(data) / "wiki" / "wikitext2_test.txt")]
     groups = group_numbers(texts)
+    first, pictures = lot(texts, groups, [mpnet, smollm], np.random.default_rng(SEED), added=False)
+    used = {m.group for m in first}
+    others = [text for text in texts if groups[text.task, text.row] not in used]
+    added, more = lot(others, groups, [mpnet, smollm], np.random.default_rng(SEED + 1), added=True)
+    write([replace(m, id=f"r{number:03d}") for number, m in enumerate(first + added)], pictures | more)
+
+
+def lot(
+    texts: list[Text],
+    groups: dict[tuple[str, int], int],
+    folders: list[str],
+    generator: np.random.Generator,
+    *,
+    added: bool,
+) -> tuple[list[Map], dict[Any, NDArray[np.uint8]]]:
+    """Draw one lot, shuffled, and its pictures; ``added``: likely maps only."""
     drawing = CellDraw(generator)
     pictures: dict[Any, NDArray[np.uint8]] = {}
-    for name, tokenizer, model in models(mpnet, smollm):
+    for name, tokenizer, model in models(*folders):
         for bounds in BINS:
             chosen = pool(texts, tokenizer, bounds, generator)
-            maps, images, signs = collect(name, tokenizer, model, chosen, groups)
-            for kind in KINDS:
+            maps, images, signs = collect(name, tokenizer, model, chosen, groups, neither if added else likely)
+            for kind in () if added else KINDS:
                 drawing.take_cell([m for m in maps if m.attention == kind], CELL)
-            for sign, count in LIKELY.items():
-                drawing.take_likely(maps, signs[sign], count, sign)
+            for sign, count in (RARE[bounds] if added else LIKELY).items():
+                drawing.take_likely(maps, signs[sign], count, sign, PER_HEAD if added else np.inf)
             pictures |= {m.key: images[m.key] for m in drawing.taken if m.key in images}
             print(f"{name} {bounds}: {len(drawing.taken)} maps so far", flush=True)
-    order = generator.permutation(len(drawing.taken))
-    write([replace(drawing.taken[place], id=f"r{number:03d}") for number, place in enumerate(order)], pictures)
+    return [drawing.taken[place] for place in generator.permutation(len(drawing.taken))], pictures
 
 
 def write(maps: list[Map], pictures: dict[Any, NDArray[np.uint8]]) -> None:
