@@ -6,7 +6,8 @@ The data folder holds ``glue/`` (MRPC, RTE, QNLI, STS-B, SST-2 in the classic la
 ``wiki/wikitext2_test.txt``. Texts are not written anywhere: maps_real.csv says data set and row, maps_real.npz has the
 pictures. Each cell of length, model and attention gets as many maps, drawn at random with layers in turn; a few more
 are drawn because a crude score ranks them high for a rare class. The order is shuffled. When the first 600 had turned
-out to hold few blocks and heterogeneous maps, likely ones of other texts were added (r600 on). DATASHEET.md says more.
+out to hold few blocks and heterogeneous maps, likely ones of other texts were added (r600 on), and then more of texts
+under 30 tokens, for training alone (r839 on). DATASHEET.md says more.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ CELL = 21  # maps drawn at random per bin, model and attention
 LIKELY = {"block": 4, "both": 2, "heterogeneous": 2}  # per bin and model
 RARE = {bounds: {"neither": count, "squares": count} for bounds, count in zip(BINS, (14, 14, 6, 6), strict=True)}
 """Maps of the added lot, per bin and model."""
+SHORT = {bounds: {"neither": 13, "squares": 13, "line": 8} for bounds in BINS[:2]}
+"""Maps of the lot for training alone."""
 PER_HEAD = 3  # at most so many of the added maps of one head, per bin
 AMONG = 6  # likely maps are drawn at random from the best so many times as many
 PER_TEXT = 3
@@ -175,7 +178,7 @@ def collect(
 def neither(image: Tensor, attention: Tensor, causal: bool) -> dict[str, Tensor]:
     """Score how little a map has of a column and a diagonal as the guideline wants them, per (kind, layer, head).
 
-    ``squares`` is the same for maps that fall into two squares.
+    ``squares`` is the same for maps that fall into two squares; ``line`` is high for a diagonal without a column.
     """
     size = image.shape[-1]
     columns = []
@@ -188,7 +191,8 @@ def neither(image: Tensor, attention: Tensor, causal: bool) -> dict[str, Tensor]
     plain = 1 / (0.05 + torch.stack(columns).amax(dim=0) + diagonal)
     seen = torch.maximum(image, image.mT) if causal else image
     squares = two_squares(seen.flatten(0, 2)[:, None]).amax(dim=-1).view(image.shape[:3])
-    return {"neither": plain, "squares": plain * squares.clamp_min(0)}
+    line = diagonal / (0.2 + torch.stack(columns).amax(dim=0))
+    return {"neither": plain, "squares": plain * squares.clamp_min(0), "line": line}
 
 
 class CellDraw(Draw):
@@ -235,11 +239,15 @@ class CellDraw(Draw):
 def main(data: str, mpnet: str, smollm: str) -> None:
     texts = [*glue_texts(Path(data) / "glue"), *wiki_texts(Path(data) / "wiki" / "wikitext2_test.txt")]
     groups = group_numbers(texts)
-    first, pictures = lot(texts, groups, [mpnet, smollm], np.random.default_rng(SEED), added=False)
-    used = {m.group for m in first}
-    others = [text for text in texts if groups[text.task, text.row] not in used]
-    added, more = lot(others, groups, [mpnet, smollm], np.random.default_rng(SEED + 1), added=True)
-    write([replace(m, id=f"r{number:03d}") for number, m in enumerate(first + added)], pictures | more)
+    taken: list[Map] = []
+    pictures: dict[Any, NDArray[np.uint8]] = {}
+    for number, rare in enumerate((None, RARE, SHORT)):
+        used = {m.group for m in taken}
+        others = [text for text in texts if groups[text.task, text.row] not in used]
+        maps, images = lot(others, groups, [mpnet, smollm], np.random.default_rng(SEED + number), rare)
+        taken += maps
+        pictures |= images
+    write([replace(m, id=f"r{number:03d}") for number, m in enumerate(taken)], pictures)
 
 
 def lot(
@@ -247,20 +255,19 @@ def lot(
     groups: dict[tuple[str, int], int],
     folders: list[str],
     generator: np.random.Generator,
-    *,
-    added: bool,
+    rare: dict[tuple[int, int], dict[str, int]] | None,
 ) -> tuple[list[Map], dict[Any, NDArray[np.uint8]]]:
-    """Draw one lot, shuffled, and its pictures; ``added``: likely maps only."""
+    """Draw one lot, shuffled, and its pictures; ``rare``: likely maps only, so many per bin."""
     drawing = CellDraw(generator)
     pictures: dict[Any, NDArray[np.uint8]] = {}
     for name, tokenizer, model in models(*folders):
-        for bounds in BINS:
+        for bounds in rare or BINS:
             chosen = pool(texts, tokenizer, bounds, generator)
-            maps, images, signs = collect(name, tokenizer, model, chosen, groups, neither if added else likely)
-            for kind in () if added else KINDS:
+            maps, images, signs = collect(name, tokenizer, model, chosen, groups, neither if rare else likely)
+            for kind in () if rare else KINDS:
                 drawing.take_cell([m for m in maps if m.attention == kind], CELL)
-            for sign, count in (RARE[bounds] if added else LIKELY).items():
-                drawing.take_likely(maps, signs[sign], count, sign, PER_HEAD if added else np.inf)
+            for sign, count in (rare[bounds] if rare else LIKELY).items():
+                drawing.take_likely(maps, signs[sign], count, sign, PER_HEAD if rare else np.inf)
             pictures |= {m.key: images[m.key] for m in drawing.taken if m.key in images}
             print(f"{name} {bounds}: {len(drawing.taken)} maps so far", flush=True)
     return [drawing.taken[place] for place in generator.permutation(len(drawing.taken))], pictures

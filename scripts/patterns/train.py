@@ -29,6 +29,9 @@ from effective_attention.models.pattern_net import PATTERNS, SIZE, ConvNet, Patt
 
 HERE = Path(__file__).parent
 MODELS = HERE.parents[1] / "src" / "effective_attention" / "models"
+LOTS = ("", "_real")
+MODEL_NAMES = ("minilm", "mpnet_base", "smollm2")
+CAUSAL = MODEL_NAMES.index("smollm2")
 VERTICAL, DIAGONAL, BOTH, BLOCK, HETEROGENEOUS = range(len(PATTERNS))
 
 
@@ -48,10 +51,14 @@ class Recipe:
 @dataclass(frozen=True)
 class Maps:
     image: Tensor  # (map, 1, size, size)
+    length: Tensor  # in tokens
     label: Tensor
     group: Tensor
     held_out: Tensor
     random: Tensor  # drawn at random, not because it was likely of a rare class
+    real: Tensor  # of the second lot
+    model: Tensor  # number in MODEL_NAMES
+    effective: Tensor
 
     def __getitem__(self, index: Tensor) -> Maps:
         return Maps(*(getattr(self, name)[index] for name in self.__dataclass_fields__))
@@ -61,21 +68,33 @@ class Maps:
 
 
 def read_table(name: str) -> dict[str, dict[str, str]]:
-    with (HERE / name).open() as file:
-        return {row["id"]: row for row in csv.DictReader(file)}
+    """Read a table of both lots, by the maps' ids."""
+    rows = {}
+    for lot in LOTS:
+        with (HERE / f"{name}{lot}.csv").open() as file:
+            rows |= {row["id"]: row for row in csv.DictReader(file)}
+    return rows
 
 
 def read_maps() -> Maps:
-    with np.load(HERE / "maps.npz") as arrays:
-        names = arrays["id"].tolist()
-        images = torch.from_numpy(arrays["image"]).float()[:, None] / 255
-    sources, labels = read_table("maps.csv"), read_table("labels.csv")
+    names: list[str] = []
+    images = []
+    for lot in LOTS:
+        with np.load(HERE / f"maps{lot}.npz") as arrays:
+            names += arrays["id"].tolist()
+            images.append(torch.from_numpy(arrays["image"]).float()[:, None] / 255)
+    sources, labels = read_table("maps"), read_table("labels")
+    rows = [sources[name] | labels[name] for name in names]
     return Maps(
-        images,
-        torch.tensor([PATTERNS.index(labels[name]["label"]) for name in names]),
-        torch.tensor([int(sources[name]["group"]) for name in names]),
-        torch.tensor([labels[name]["split"] == "held-out" for name in names]),
-        torch.tensor([sources[name]["drawn"] == "random" for name in names]),
+        torch.cat(images),
+        torch.tensor([int(row["length"]) for row in rows]),
+        torch.tensor([PATTERNS.index(row["label"]) for row in rows]),
+        torch.tensor([int(row["group"]) for row in rows]),
+        torch.tensor([row["split"] == "held-out" for row in rows]),
+        torch.tensor([row["drawn"] in ("random", "cell") for row in rows]),
+        torch.tensor([row["source"] != "sample" for row in rows]),
+        torch.tensor([MODEL_NAMES.index(row["model"]) for row in rows]),
+        torch.tensor([row["attention"] == "effective" for row in rows]),
     )
 
 
@@ -102,19 +121,25 @@ def _stretch(image: Tensor, generator: torch.Generator, pieces: int = 6) -> Tens
     return rows.gather(3, index[:, None, None, :].expand_as(image))
 
 
-def synthetic(maps: Maps, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Make up maps: half columns and diagonals together, half squares in a texture."""
+def synthetic(maps: Maps, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+    """Make up maps: half columns and diagonals together, half squares in a texture. Return images, lengths, labels."""
 
-    def some(labels: tuple[int, ...], number: int, *, dark: bool = False) -> Tensor:
-        pool = maps.image[torch.isin(maps.label, torch.tensor(labels))]
-        pool = pool[pool.mean(dim=(1, 2, 3)) < 0.15] if dark else pool
-        return pool[torch.randint(len(pool), (number,), generator=generator)]
+    def some(labels: tuple[int, ...], number: int, *, dark: bool = False) -> tuple[Tensor, Tensor]:
+        chosen = torch.isin(maps.label, torch.tensor(labels)) & (maps.model != CAUSAL)
+        if dark:
+            chosen &= maps.image.mean(dim=(1, 2, 3)) < 0.15
+        pool = chosen.nonzero()[:, 0]
+        taken = pool[torch.randint(len(pool), (number,), generator=generator)]
+        return maps.image[taken], maps.length[taken]
 
     half, rest = count // 2, count - count // 2
     weight = 0.6 + 0.4 * torch.rand(2, half, 1, 1, 1, generator=generator)
-    both = torch.maximum(weight[0] * some((VERTICAL,), half, dark=True), weight[1] * some((DIAGONAL,), half, dark=True))
-    square = some((HETEROGENEOUS, BLOCK), rest) * _squares(rest, generator)
-    return torch.cat([both, square]), torch.tensor([BOTH] * half + [BLOCK] * rest)
+    (column, _), (line, length) = some((VERTICAL,), half, dark=True), some((DIAGONAL,), half, dark=True)
+    both = torch.maximum(weight[0] * column, weight[1] * line)
+    texture, lengths = some((HETEROGENEOUS, BLOCK), rest)
+    square = texture * _squares(rest, generator)
+    labels = torch.tensor([BOTH] * half + [BLOCK] * rest)
+    return torch.cat([both, square]), torch.cat([length, lengths]), labels
 
 
 def _squares(count: int, generator: torch.Generator) -> Tensor:
@@ -149,10 +174,11 @@ def train_member(maps: Maps, recipe: Recipe, seed: int) -> ConvNet:
     made = round(recipe.synthetic * recipe.batch)
     for _ in range(steps):
         chosen = maps[torch.multinomial(weights, recipe.batch - made, generator=generator)]
-        images, labels = synthetic(maps, made, generator)
+        images, lengths, labels = synthetic(maps, made, generator)
         image = augment(torch.cat([chosen.image, images]), generator)
         optimizer.zero_grad()
-        loss_of(net(image), torch.cat([chosen.label, labels])).backward()
+        scores = net(image, torch.cat([chosen.length, lengths]))
+        loss_of(scores, torch.cat([chosen.label, labels])).backward()
         optimizer.step()
         schedule.step()
         mean.update_parameters(net)
@@ -163,7 +189,8 @@ def train_member(maps: Maps, recipe: Recipe, seed: int) -> ConvNet:
 
 @torch.no_grad()
 def predict(net: nn.Module, maps: Maps) -> Tensor:
-    return torch.cat([net(part).argmax(dim=-1) for part in maps.image.split(128)])
+    parts = zip(maps.image.split(128), maps.length.split(128), strict=True)
+    return torch.cat([net(*part).argmax(dim=-1) for part in parts])
 
 
 def confusion(label: Tensor, found: Tensor) -> Tensor:
