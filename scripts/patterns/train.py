@@ -4,6 +4,7 @@
     python scripts/patterns/train.py                # train on the training part, then look at the held-out maps once
     python scripts/patterns/train.py --measure      # only measure the weights that are there
     python scripts/patterns/train.py --leave-out    # train without each model in turn, measure on its held-out maps
+    python scripts/patterns/train.py --correction   # try the correction of shares on the held-out maps
 
 Folds, like the held-out part, never share a text. Augmentation keeps the class: the map turned by 180 degrees, its
 tokens stretched and squeezed, other contrast, noise. Synthetic maps (training only): a column map laid over a diagonal
@@ -17,7 +18,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from measuring import MODEL_NAMES, MODELS, Maps, confusion, f1, measure, predict, read_maps, report, show, write_facts
+from measuring import (
+    MODEL_NAMES,
+    MODELS,
+    Maps,
+    confusion,
+    f1,
+    measure,
+    predict,
+    read_maps,
+    report,
+    show,
+    try_correction,
+    write_facts,
+)
 from safetensors.torch import save
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
@@ -158,6 +172,7 @@ def main() -> None:
     parser.add_argument("--folds", type=int, help="cross-validate on the training part instead")
     parser.add_argument("--measure", action="store_true", help="measure the shipped weights on the held-out maps again")
     parser.add_argument("--leave-out", action="store_true", help="train without each model in turn instead")
+    parser.add_argument("--correction", action="store_true", help="try the correction of shares on the held-out maps")
     options = parser.parse_args()
     maps = read_maps()
     recipe = Recipe()
@@ -166,6 +181,8 @@ def main() -> None:
         return show(confusion(training.label, cross_validate(training, options.folds, recipe)))
     if options.leave_out:
         return write_facts({"left_out": leave_out(maps, replace(recipe, members=1))})
+    if options.correction:
+        return print(try_correction(load_pattern_net(), maps))
     if not options.measure:
         weights = train(training, recipe).state_dict()
         with whole_file(MODELS / "pattern_net.safetensors") as file:

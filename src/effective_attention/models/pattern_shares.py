@@ -31,11 +31,14 @@ def error_rates() -> Float[Tensor, "pattern found"]:
     pattern. Half a map is spread over each row, so that no mistake is impossible.
     """
     facts = pattern_net_facts()
-    everything, random = (
-        torch.tensor(facts[name], dtype=torch.float64) for name in ("confusion", "confusion_drawn_at_random")
-    )
-    counts = random + _LENT * _rates(everything + 0.5 / len(everything))
-    return _rates(counts)
+    return rates_of(*(torch.tensor(facts[name]) for name in ("confusion", "confusion_drawn_at_random")))
+
+
+def rates_of(
+    everything: Float[Tensor, "pattern found"], random: Float[Tensor, "pattern found"]
+) -> Float[Tensor, "pattern found"]:
+    """Return the error rates by counts of all held-out maps, and of those that were drawn at random."""
+    return _rates(random.double() + _LENT * _rates(everything.double() + 0.5 / len(everything)))
 
 
 def _rates(counts: Tensor) -> Tensor:
