@@ -58,6 +58,7 @@ def test_the_columns(subject, context):
     assert corrected.tolist() == pytest.approx([1] * 2 * (1 + context.layers))
 
 
+@pytest.mark.filterwarnings("ignore:The ``compute`` method")
 def test_corrected_shares_take_back_the_nets_errors(subject, context, monkeypatch):
     # a net that takes every other vertical map for heterogeneous, and makes no other mistake
     rates = torch.eye(len(PATTERNS), dtype=torch.float64)
