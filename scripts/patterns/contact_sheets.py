@@ -1,6 +1,7 @@
 """Lay maps out on numbered sheets, thirty a sheet, as they were labelled: without anything that hints at a label.
 
     python scripts/patterns/contact_sheets.py <folder>                  # all maps, in the order of maps.npz
+    python scripts/patterns/contact_sheets.py <folder> --lot real       # those of maps_real.npz
     python scripts/patterns/contact_sheets.py <folder> --second 100     # a hundred at random, disguised
     python scripts/patterns/contact_sheets.py --examples                # scripts/patterns/examples, from labels.csv
 
@@ -24,16 +25,18 @@ COLUMNS, ROWS = 6, 5
 SCALE = 3
 MARGIN = 4
 HEAD = 11
+EDGE = 8  # columns of the left edge are shown again beside the map, so many times as wide
 VIRIDIS, GREY = ((mpl.colormaps[name](np.arange(256))[:, :3] * 255).astype(np.uint8) for name in ("viridis", "gray"))
 Maps = dict[str, tuple[NDArray[np.uint8], dict[str, str]]]
 
 
-def read() -> Maps:
-    """Read the maps: id → image and what maps.csv and labels.csv (where there is one) say of it."""
-    with np.load(HERE / "maps.npz") as arrays:
+def read(lot: str = "") -> Maps:
+    """Read the maps of a lot: id → image and what maps.csv and labels.csv (where there is one) say of it."""
+    name = f"_{lot}" if lot else ""
+    with np.load(HERE / f"maps{name}.npz") as arrays:
         images = dict(zip(arrays["id"].tolist(), arrays["image"], strict=True))
     rows: dict[str, dict[str, str]] = {name: {} for name in images}
-    for table in (HERE / "maps.csv", HERE / "labels.csv"):
+    for table in (HERE / f"maps{name}.csv", HERE / f"labels{name}.csv"):
         if table.is_file():
             with table.open() as file:
                 for row in csv.DictReader(file):
@@ -44,11 +47,16 @@ def read() -> Maps:
 def tile(
     image: NDArray[np.uint8], row: dict[str, str], title: str, colours: NDArray[np.uint8] = VIRIDIS
 ) -> Image.Image:
-    """Draw one map with its title above and ticks at the first [SEP], each pixel as 3 x 3."""
+    """Draw one map with its title above and ticks at the first [SEP], each pixel as 3 x 3.
+
+    On its right its first two columns stand again, wider: in long texts the left edge is one pixel wide.
+    """
     pixels = np.repeat(np.repeat(colours[image], SCALE, axis=0), SCALE, axis=1)
     size = len(pixels)
-    picture = Image.new("RGB", (size + MARGIN, size + HEAD), "white")
+    picture = Image.new("RGB", (size + 3 * MARGIN + 2 * EDGE, size + HEAD), "white")
     picture.paste(Image.fromarray(pixels), (0, HEAD))
+    edge = np.repeat(np.repeat(colours[image[:, :2]], SCALE, axis=0), EDGE, axis=1)
+    picture.paste(Image.fromarray(edge), (size + 2 * MARGIN, HEAD))
     pen = ImageDraw.Draw(picture)
     pen.text((2, 0), title, fill="black")
     length = int(row["length"])
@@ -91,7 +99,7 @@ def second(maps: Maps, count: int, seed: int, folder: Path) -> None:
     key.csv says which is which, to be read afterwards.
     """
     chosen = np.random.default_rng(seed).permutation(list(maps))[:count].tolist()
-    renamed = {f"s{number:02d}": turned(*maps[name]) for number, name in enumerate(chosen)}
+    renamed = {f"s{number:03d}": turned(*maps[name]) for number, name in enumerate(chosen)}
     sheets(renamed, list(renamed), folder, "second", grey=True)
     key = "".join(f"{new},{old}\n" for new, old in zip(renamed, chosen, strict=True))
     (folder / "key.csv").write_text("name,id\n" + key)
@@ -108,6 +116,7 @@ def examples(maps: Maps, count: int = 6) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Contact sheets of attention maps.")
     parser.add_argument("folder", type=Path, nargs="?", help="where the sheets go")
+    parser.add_argument("--lot", default="", choices=("", "real"), help="which maps: the first ones, or real texts")
     parser.add_argument("--second", type=int, help="draw so many maps for a second pass")
     parser.add_argument("--seed", type=int, default=1, help="of that draw")
     parser.add_argument("--examples", action="store_true", help="the guideline's examples instead of sheets")
@@ -116,9 +125,10 @@ def main() -> None:
         return examples(read())
     if options.folder is None:
         parser.error("name the folder for the sheets")
+    maps = read(options.lot)
     if options.second is None:
-        return sheets(read(), list(read()), options.folder, "first")
-    return second(read(), options.second, options.seed, options.folder)
+        return sheets(maps, list(maps), options.folder, "first")
+    return second(maps, options.second, options.seed, options.folder)
 
 
 if __name__ == "__main__":

@@ -28,9 +28,10 @@ from transformers import PreTrainedModel
 from effective_attention.attention.trace import trace
 from effective_attention.data.sources import SampleSource
 from effective_attention.data.tasks import Task
-from effective_attention.models.checkpoints import find_checkpoint, read_checkpoint, restore_classifier
+from effective_attention.models.checkpoints import read_checkpoint, restore_classifier
 from effective_attention.models.encoders import PretrainedEncoder
 from effective_attention.models.pattern_net import SIZE, to_image
+from effective_attention.models.places import find_checkpoint
 
 HERE = Path(__file__).parent
 TASKS = ("mrpc", "rte", "qnli", "sst2", "stsb")
@@ -52,6 +53,8 @@ class Map:
     """One map and where it comes from; texts that share a sentence, in whatever task, share a ``group``."""
 
     id: str
+    model: str
+    source: str
     task: str
     checkpoint: str
     text: int
@@ -64,12 +67,12 @@ class Map:
     drawn: str
 
     @property
-    def source(self) -> tuple[str, int]:
+    def source_text(self) -> tuple[str, int]:
         return self.task, self.text
 
     @property
     def key(self) -> Key:
-        return self.task, self.checkpoint, self.text, self.layer, self.head, self.attention
+        return self.model, self.task, self.checkpoint, self.text, self.layer, self.head, self.attention
 
 
 def read_task(name: str) -> Task:
@@ -162,7 +165,7 @@ def collect(
         found = likely(scores(image, attention, boundary))
         for kind, layer, head in np.ndindex(*attention.shape[:3]):
             place = (index, groups[task.name, index], layer, head, KINDS[kind], length, boundary)
-            entry = Map("", task.name, checkpoint, *place, drawn="random")
+            entry = Map("", "minilm", "sample", task.name, checkpoint, *place, drawn="random")
             maps.append(entry)
             images[entry.key] = (image[kind, layer, head] * 255).round().byte().numpy()
             for name, score in found.items():
@@ -185,13 +188,13 @@ class Draw:
             entry = candidates[number]
             head = (entry.checkpoint, entry.layer, entry.head, entry.attention)
             full = per_head is not None and per_head_taken.get(head, 0) >= per_head
-            if full or entry.key in self.keys or self.per_text.get(entry.source, 0) >= PER_TEXT:
+            if full or entry.key in self.keys or self.per_text.get(entry.source_text, 0) >= PER_TEXT:
                 continue
             if sum(1 for taken in self.taken if taken.drawn == drawn) == count:
                 return
             self.taken.append(replace(entry, drawn=drawn))
             self.keys.add(entry.key)
-            self.per_text[entry.source] = self.per_text.get(entry.source, 0) + 1
+            self.per_text[entry.source_text] = self.per_text.get(entry.source_text, 0) + 1
             per_head_taken[head] = per_head_taken.get(head, 0) + 1
 
 
@@ -239,7 +242,7 @@ def main(runs: dict[str, str]) -> None:
         writer = csv.DictWriter(file, fieldnames=list(Map.__dataclass_fields__), lineterminator="\n")
         writer.writeheader()
         writer.writerows(asdict(m) for m in chosen)
-    print(f"{len(chosen)} maps of {len({m.source for m in chosen})} texts")
+    print(f"{len(chosen)} maps of {len({m.source_text for m in chosen})} texts")
 
 
 if __name__ == "__main__":

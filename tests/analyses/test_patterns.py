@@ -18,6 +18,10 @@ def shape(**changes) -> Context:
     return make_context(**{"layers": 6, "heads": 12, "width": 384, "max_length": 128, "examples": 500, **changes})
 
 
+def image_length(seen) -> int:
+    return seen.layers[0].part("standard").shape[-1]
+
+
 @pytest.mark.parametrize("maps", [100_000, 35])
 def test_against_a_naive_loop(subject, context, singles, maps):
     table = run_analyses(subject, {"a": Patterns(maps=maps).setup(context)})["a"]
@@ -28,7 +32,7 @@ def test_against_a_naive_loop(subject, context, singles, maps):
             for head in range(context.heads):
                 for attention in ("standard", "effective"):
                     image = to_image(seen.layers[layer].part(attention)[:, head])
-                    pattern = PATTERNS[net(image).argmax().item()]
+                    pattern = PATTERNS[net(image, torch.tensor([image_length(seen)])).argmax().item()]
                     expected[attention, layer, pattern] += int(chosen[layer, head])
     for attention in ("standard", "effective"):
         rows = table[table["attention"] == attention]
@@ -44,12 +48,30 @@ def test_against_a_naive_loop(subject, context, singles, maps):
 def test_the_columns(subject, context):
     table = run_analyses(subject, {"a": Patterns().setup(context)})["a"]
     SCHEMA.check(table, "patterns")
-    assert table.columns.tolist() == ["attention", "layer", "head", "pattern", "value", "count"]
+    assert table.columns.tolist() == ["attention", "layer", "head", "pattern", "value", "corrected", "count"]
     assert len(table) == 2 * (1 + context.layers) * len(PATTERNS)
     assert table["head"].isna().all()
     assert table["layer"].dtype == table["head"].dtype == "Int64"
     shares = table.groupby(["attention", "layer"], dropna=False)["value"].sum()
     assert shares.tolist() == pytest.approx([1] * 2 * (1 + context.layers))
+    corrected = table.groupby(["attention", "layer"], dropna=False)["corrected"].sum()
+    assert corrected.tolist() == pytest.approx([1] * 2 * (1 + context.layers))
+
+
+@pytest.mark.filterwarnings("ignore:The ``compute`` method")
+def test_corrected_shares_take_back_the_nets_errors(subject, context, monkeypatch):
+    # a net that takes every other vertical map for heterogeneous, and makes no other mistake
+    rates = torch.eye(len(PATTERNS), dtype=torch.float64)
+    rates[0, 0], rates[0, 4] = 0.5, 0.5
+    monkeypatch.setattr("effective_attention.analyses.patterns.error_rates", lambda: rates)
+    analysis = Patterns().setup(context)
+    counts = torch.zeros_like(analysis.found)
+    counts[0, 0] = torch.tensor([30, 10, 20, 0, 40])
+    analysis.found += counts
+    table = analysis.compute()
+    rows = table[(table["attention"] == "standard") & table["layer"].eq(0).fillna(False)]
+    assert rows["value"].tolist() == pytest.approx([0.3, 0.1, 0.2, 0.0, 0.4])
+    assert rows["corrected"].tolist() == pytest.approx([0.6, 0.1, 0.2, 0.0, 0.1], abs=1e-4)
 
 
 def test_about_as_many_maps_as_asked_for_from_everywhere():
@@ -76,7 +98,7 @@ def test_small_splits_are_taken_whole():
 def test_a_layer_nothing_was_drawn_from_has_no_shares(context):
     table = Patterns(maps=1).setup(context).compute()
     assert table["count"].eq(0).all()
-    assert table["value"].isna().all()
+    assert table[["value", "corrected"]].isna().all(axis=None)
 
 
 @pytest.mark.parametrize("maps", [0, -1])

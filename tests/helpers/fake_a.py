@@ -70,7 +70,8 @@ def fake_patterns(random: np.random.Generator, axes: Mapping[str, Any]) -> pd.Da
     table = patterns.SCHEMA.fake(random, axes)
     value = (0.5 + table["value"]) * table["pattern"].map(_PATTERN_LEVELS)
     total = value.groupby([table["attention"], table["layer"]], dropna=False).transform("sum")
-    return table.assign(value=value / total, count=1000)
+    share = value / total
+    return table.assign(value=share, corrected=0.9 * share + 0.1 / len(_PATTERN_LEVELS), count=1000)
 
 
 def fake_token_types(random: np.random.Generator, axes: Mapping[str, Any]) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -14,7 +15,9 @@ from effective_attention.models.pattern_net import (
     ConvNet,
     classify,
     load_pattern_net,
+    middle_diagonals,
     pattern_net_facts,
+    steady_columns,
     to_image,
     two_squares,
 )
@@ -150,40 +153,79 @@ def test_two_squares_are_told_from_an_even_map():
     assert contrast[1].abs().max() < 1e-5
 
 
+def test_a_column_of_a_causal_map_is_steady_where_it_is_seen():
+    image = torch.zeros(1, 1, SIZE, SIZE)
+    image[..., 20:, 20] = 0.7  # all of what a causal map shows of it
+    image[..., :50, 50] = 0.6  # the same of a map turned round
+    image[..., 60:, 60] = 1.0  # too short to count
+    below, above = steady_columns(image)
+    assert below[0, 0, 0, 20].item() == pytest.approx(0.7)
+    assert above[0, 0, 0, 50].item() == pytest.approx(0.6)
+    assert below[0, 0, 0].count_nonzero() == above[0, 0, 0].count_nonzero() == 1
+
+
+@pytest.mark.parametrize("length", [8, 16, 64])
+def test_diagonals_are_found_whole_tokens_away(length):
+    after = torch.eye(length).roll(2, dims=1).triu(2)  # each token looks at the next but one
+    found = middle_diagonals(to_image(after[None]), torch.tensor([length]))
+    mean, third = found.view(2, -1)  # of 3 tokens before to 3 tokens after
+    assert mean.argmax() == third.argmax() == 5
+    assert third[5] == 1
+    assert third[[0, 1, 2, 3, 6]].max() == 0
+
+
 # --- the material ---
 
 
-def table(name: str) -> dict[str, dict[str, str]]:
-    with (MATERIAL / name).open() as file:
-        return {row["id"]: row for row in csv.DictReader(file)}
+LOTS = ("", "_real")
+
+
+def table(name: str, lots: tuple[str, ...] = LOTS) -> dict[str, dict[str, str]]:
+    rows = {}
+    for lot in lots:
+        with (MATERIAL / f"{name}{lot}.csv").open() as file:
+            rows |= {row["id"]: row for row in csv.DictReader(file)}
+    return rows
 
 
 @pytest.fixture(scope="module")
 def maps():
-    with np.load(MATERIAL / "maps.npz") as arrays:
-        return dict(zip(arrays["id"].tolist(), arrays["image"], strict=True))
+    images = {}
+    for lot in LOTS:
+        with np.load(MATERIAL / f"maps{lot}.npz") as arrays:
+            images |= dict(zip(arrays["id"].tolist(), arrays["image"], strict=True))
+    return images
 
 
 def test_every_map_has_a_source_and_a_label(maps):
-    sources, labels = table("maps.csv"), table("labels.csv")
+    sources, labels = table("maps"), table("labels")
     assert list(maps) == list(sources) == list(labels)
-    assert len(maps) >= 650
+    assert len(maps) >= 827 + 400
     count = {pattern: sum(row["label"] == pattern for row in labels.values()) for pattern in PATTERNS}
     assert sum(count.values()) == len(maps)
-    assert min(count.values()) >= 50
+    assert min(count.values()) >= 150
     for column, values in {
-        "task": {"mrpc", "rte", "qnli", "sst2", "stsb"},
+        "source": {"sample", "glue-dev", "wikitext-2"},
+        "model": {"minilm", "mpnet_base", "smollm2"},
         "checkpoint": {"pretrained", "finetuned"},
         "attention": {"standard", "effective"},
-        "layer": set("012345"),
+        "layer": {str(number) for number in range(30)},
     }.items():
         assert {row[column] for row in sources.values()} == values
+
+
+def test_real_texts_are_balanced():
+    rows = [row for row in table("maps", ("_real",)).values() if row["drawn"] == "cell"]
+    bins = [sum(int(row["length"]) >= low for low in (10, 15, 30, 60)) for row in rows]
+    cells = Counter((row["model"], row["attention"], place) for row, place in zip(rows, bins, strict=True))
+    assert len(cells) == 3 * 2 * 4
+    assert set(cells.values()) == {21}
 
 
 def test_no_sentence_is_on_both_sides(make_task):
     from effective_attention.data.sources import SampleSource
 
-    sources, labels = table("maps.csv"), table("labels.csv")
+    sources, labels = table("maps", ("",)), table("labels", ("",))
     texts = {
         name: SampleSource().load(make_task(name), "validation").texts
         for name in {row["task"] for row in sources.values()}
@@ -196,28 +238,45 @@ def test_no_sentence_is_on_both_sides(make_task):
     assert share == pytest.approx(0.3, abs=0.01)
 
 
+def test_no_real_text_is_on_both_sides():
+    sources, labels = table("maps"), table("labels")
+    sides: dict[str, set[str]] = {"train": set(), "held-out": set()}
+    lines: dict[str, set[tuple[str, str]]] = {"train": set(), "held-out": set()}
+    for name, row in sources.items():
+        sides[labels[name]["split"]].add(row["group"])
+        place = "wikitext2" if row["source"] == "wikitext-2" else row["task"]
+        lines[labels[name]["split"]].add((row["source"] + place, row["text"]))
+    assert not sides["train"] & sides["held-out"]
+    assert not lines["train"] & lines["held-out"]
+
+
 def test_the_stated_score_is_what_net_and_held_out_maps_give(maps):
     from sklearn.metrics import confusion_matrix, f1_score
 
-    held_out = {name: row["label"] for name, row in table("labels.csv").items() if row["split"] == "held-out"}
+    sources = table("maps")
+    held_out = {name: row["label"] for name, row in table("labels").items() if row["split"] == "held-out"}
     images = torch.from_numpy(np.stack([maps[name] for name in held_out])).float()[:, None] / 255
+    lengths = torch.tensor([int(sources[name]["length"]) for name in held_out])
     with torch.no_grad():
-        found = [PATTERNS[number] for number in load_pattern_net()(images).argmax(dim=-1)]
+        found = [PATTERNS[number] for number in load_pattern_net()(images, lengths).argmax(dim=-1)]
     facts = pattern_net_facts()
     label = list(held_out.values())
     assert facts["macro_f1"] == pytest.approx(f1_score(label, found, average="macro"), abs=1e-4)
-    assert facts["macro_f1"] >= 0.86
     assert facts["confusion"] == confusion_matrix(label, found, labels=PATTERNS).tolist()
     assert facts["maps_held_out"] == len(label)
+    short = [place for place, length in enumerate(lengths.tolist()) if length < 30]
+    score = f1_score([label[place] for place in short], [found[place] for place in short], average="macro")
+    assert facts["parts"]["under 30 tokens"]["macro_f1"] == pytest.approx(score, abs=1e-4)
+    assert facts["parts"]["sample texts"]["macro_f1"] >= 0.86
 
 
 def test_the_stated_agreement_is_that_of_the_two_passes():
     from sklearn.metrics import cohen_kappa_score
 
-    first, second = table("labels.csv"), table("second_pass.csv")
+    first, second = table("labels"), table("second_pass")
     one, two = [first[name]["label"] for name in second], [row["label"] for row in second.values()]
     stated = pattern_net_facts()["agreement"]
-    assert stated["maps"] == len(second) >= 100
+    assert stated["maps"] == len(second) >= 200
     assert stated["share"] == pytest.approx(np.mean([a == b for a, b in zip(one, two, strict=True)]), abs=1e-4)
     assert stated["cohen_kappa"] == pytest.approx(cohen_kappa_score(one, two), abs=1e-4)
 

@@ -4,7 +4,8 @@ Sun & Marasovic (2021), Table 2 and Fig. 4, after Kovaleva et al. (2019): a Conv
 task into five classes; the shares under standard and effective attention are compared. Deviations: the same maps are
 drawn for both attentions, so that their difference is not one of sampling; the number drawn varies a little around
 ``maps`` (``count`` says what it was), because each map is drawn by itself, whatever the batches and processes; padding
-is removed before the split and before the picture. The net and what it was trained on: ``models.pattern_net``.
+is removed before the split and before the picture; beside the shares that the net finds stand those it would find if
+it made no mistakes (``models.pattern_shares``). The net and what it was trained on: ``models.pattern_net``.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from effective_attention.attention.trace import Trace
 from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.errors import UserError
 from effective_attention.models.pattern_net import PATTERNS, classify, load_pattern_net
+from effective_attention.models.pattern_shares import corrected_shares, error_rates
 
 SCHEMA = Schema(
     (
@@ -40,7 +42,8 @@ SCHEMA = Schema(
         replace(LAYER, meaning="counted from 0; missing: all layers together", missing=True),
         replace(HEAD, meaning="always missing: maps of all heads are counted together", missing=True),
         Column("pattern", "what the map looks like", "name", PATTERNS, key=True),
-        Column("value", "share of the maps that have the pattern", low=0, high=1),
+        Column("value", "share of the maps that the net takes for the pattern", low=0, high=1),
+        Column("corrected", "the share, corrected for the net's errors on held-out maps", low=0, high=1),
         count_column("maps"),
     ),
     blocks=(Block(keys=("attention", "pattern")), Block(keys=("attention", "layer", "pattern"))),
@@ -56,9 +59,10 @@ def draw_maps(index: Int[Tensor, " batch"], context: Context, maps: int) -> Bool
 
 
 class Patterns(SplitAnalysis):
-    """Table 2, Fig. 4. Table: attention, layer (<NA>: all layers together), head (<NA>), pattern, value, count.
+    """Table 2, Fig. 4. Table: attention, layer (<NA>: all layers together), head (<NA>), pattern, and shares.
 
-    ``value`` is the pattern's share of the ``count`` maps that were looked at.
+    ``value`` is the pattern's share of the ``count`` maps that were looked at, ``corrected`` the same after taking back
+    the net's errors; each sums to 1 over the patterns.
 
     Args:
         maps: About how many random maps to sort, of each attention.
@@ -96,7 +100,9 @@ class Patterns(SplitAnalysis):
         found = torch.cat([self.found.sum(dim=1, keepdim=True), self.found], dim=1)
         count = found.sum(dim=-1, keepdim=True)
         names = {"attention": ATTENTIONS, "layer": [pd.NA, *range(self.context.layers)], "pattern": PATTERNS}
-        table = tidy(mean_over(found, count), names, count=count.long())
+        shares = mean_over(found, count)
+        corrected = corrected_shares(shares.cpu(), error_rates())
+        table = tidy(shares, names, corrected=corrected, count=count.long())
         table["layer"] = table["layer"].astype("Int64")
         table.insert(2, "head", pd.array([pd.NA] * len(table), dtype="Int64"))
         return table

@@ -65,13 +65,14 @@ def _area_weights(lengths: Tensor, tokens: int) -> Float[Tensor, "map size token
 
 
 class ConvNet(nn.Module):
-    """A small network, one member of a ``PatternNet``: image (map, 1, size, size) → score per pattern (map, pattern).
+    """A small network, one member of a ``PatternNet``: image and length → score per pattern (map, pattern).
 
     It has about 60 000 weights.
 
     A pattern is a matter of long thin lines and of areas, which small convolutions see badly. So each pixel is also
     told how bright its column and its diagonal are as a whole, and the last layers are told the brightest columns, the
-    middle diagonals and how well the map falls into two squares.
+    middle diagonals, in pixels and in tokens, how well the map falls into two squares, how much of it lies above and
+    below the diagonal, and how many tokens there are: a token of a short text is many pixels wide.
     """
 
     _near: Tensor
@@ -83,7 +84,7 @@ class ConvNet(nn.Module):
         offset = position[None] - position[:, None]  # (query, key): which diagonal
         self.register_buffer("_offset", offset.flatten() + SIZE - 1, persistent=False)
         self.register_buffer("_near", (1 - offset.abs() / SIZE)[None, None], persistent=False)
-        channels = (6, width, 2 * width, 3 * width, 4 * width)
+        channels = (8, width, 2 * width, 3 * width, 4 * width)
         self.features = nn.Sequential(*(_step(*pair, first=pair[0] == channels[0]) for pair in pairwise(channels)))
         self.classifier = nn.Sequential(
             nn.Linear(2 * channels[-1] + _PROFILES, 64),
@@ -93,16 +94,27 @@ class ConvNet(nn.Module):
             nn.Linear(64, len(PATTERNS)),
         )
 
-    def forward(self, image: Float[Tensor, "map 1 size size"]) -> Float[Tensor, "map pattern"]:
+    def forward(
+        self, image: Float[Tensor, "map 1 size size"], length: Int[Tensor, " map"]
+    ) -> Float[Tensor, "map pattern"]:
         column = image.mean(dim=-2, keepdim=True)
         steady = (
             image.mT.contiguous().kthvalue(SIZE // 3, dim=-1).values[:, :, None]
         )  # bright only if two thirds of a column are
+        below, above = steady_columns(image)
         diagonal = self._diagonals(image)
-        views = (image, image.sqrt(), column, steady, diagonal, self._near)
+        views = (image, image.sqrt(), column, steady, below, above, diagonal, self._near)
         found = self.features(torch.cat([view.expand_as(image) for view in views], dim=1))  # (map, channel, 4, 4)
         middle = diagonal[:, 0, 8, 4:13]  # the diagonals next to the main one
-        profiles = (_top(column), _top(steady), middle, two_squares(image), two_squares(image.sqrt()))
+        profiles = (
+            *(_top(columns) for columns in (column, steady, below, above)),
+            middle,
+            middle_diagonals(image, length),
+            two_squares(image),
+            two_squares(image.sqrt()),
+            _triangles(image),
+            length.float().log()[:, None] / 4,
+        )
         return self.classifier(torch.cat([found.mean(dim=(-2, -1)), found.amax(dim=(-2, -1)), *profiles], dim=1))
 
     def _diagonals(self, image: Tensor) -> Tensor:
@@ -123,19 +135,60 @@ class PatternNet(nn.Module):
         super().__init__()
         self.members = nn.ModuleList(ConvNet() for _ in range(members))
 
-    def forward(self, image: Float[Tensor, "map 1 size size"]) -> Float[Tensor, "map pattern"]:
-        scores = [member(view) for member in self.members for view in (image, image.flip(-2, -1))]
+    def forward(
+        self, image: Float[Tensor, "map 1 size size"], length: Int[Tensor, " map"]
+    ) -> Float[Tensor, "map pattern"]:
+        scores = [member(view, length) for member in self.members for view in (image, image.flip(-2, -1))]
         return torch.stack(scores).mean(dim=0)
 
 
 _TOP = 6
 _EDGES = tuple(range(10, SIZE - 9, 4))
-_PROFILES = 2 * _TOP + 9 + 2 * len(_EDGES)
+_TOKENS = range(-3, 4)  # the diagonals, in tokens, next to the main one
+_PROFILES = 4 * _TOP + 9 + 2 * len(_TOKENS) + 2 * len(_EDGES) + 2 + 1
 
 
 def _top(columns: Tensor) -> Tensor:
     """Return the brightest columns, brightest first: (map, 1, 1, size) → (map, top)."""
     return columns[:, 0, 0].topk(_TOP, dim=-1).values
+
+
+def steady_columns(image: Float[Tensor, "map 1 size size"]) -> tuple[Tensor, Tensor]:
+    """Return what two thirds of a column reach, counting only rows below the diagonal, or only rows above it.
+
+    That is all of a column that a causal map shows. Both have shape (map, 1, 1, size); a column of which less than a
+    third is there counts as 0.
+    """
+    row = torch.arange(SIZE, device=image.device)
+    found = []
+    for seen in (row[:, None] >= row, row[:, None] <= row):  # (row, column)
+        count = seen.sum(dim=0)
+        ranked = image.masked_fill(~seen, torch.inf).sort(dim=-2).values
+        third = ranked.gather(-2, (count // 3).expand(len(image), 1, 1, SIZE))
+        found.append(torch.where(count >= SIZE // 3, third, 0.0))
+    return found[0], found[1]
+
+
+def middle_diagonals(
+    image: Float[Tensor, "map 1 size size"], length: Int[Tensor, " map"]
+) -> Float[Tensor, "map diagonal"]:
+    """Return the mean of each middle diagonal, whole tokens from the main one, then what two thirds of each reach."""
+    row = torch.arange(SIZE, device=image.device)
+    tokens = torch.tensor(_TOKENS, device=image.device)
+    shift = (tokens * SIZE / length[:, None]).round().long()  # (map, diagonal)
+    key = row + shift[:, :, None]  # (map, diagonal, row)
+    there = (key >= 0) & (key < SIZE)
+    index = (row * SIZE + key.clamp(0, SIZE - 1)).flatten(1)
+    values = image.flatten(1).gather(1, index).view(key.shape)
+    count = there.sum(dim=-1).clamp_min(1)
+    mean = (values * there).sum(dim=-1) / count
+    third = values.masked_fill(~there, torch.inf).sort(dim=-1).values.gather(-1, (count // 3)[:, :, None])[:, :, 0]
+    return torch.cat([mean, third.nan_to_num(posinf=0.0)], dim=1)
+
+
+def _triangles(image: Float[Tensor, "map 1 size size"]) -> Float[Tensor, "map 2"]:
+    """Return the mean brightness below and above the diagonal: a causal map has nothing above."""
+    return torch.cat([image.tril(-1).mean(dim=(-2, -1)), image.triu(1).mean(dim=(-2, -1))], dim=1)
 
 
 def two_squares(image: Float[Tensor, "map 1 size size"]) -> Float[Tensor, "map edge"]:
@@ -207,4 +260,4 @@ def classify(
         torch.full(attention.shape[:1], attention.shape[-1], device=attention.device) if lengths is None else lengths
     )
     parts = zip(torch.split(attention, batch), torch.split(lengths, batch), strict=True)
-    return torch.cat([net(to_image(*part)).argmax(dim=-1) for part in parts])
+    return torch.cat([net(to_image(*part), part[1]).argmax(dim=-1) for part in parts])

@@ -7,7 +7,7 @@ import io
 import pytest
 
 from effective_attention.models.pattern_net import pattern_net_facts
-from effective_attention.reports.chapters.patterns import confusion_table
+from effective_attention.reports.chapters.patterns import confusion_table, corrected_table
 from helpers.figures import FIGURES, Make, plots, stacked
 
 
@@ -34,3 +34,14 @@ def test_the_classifiers_table_says_on_how_many_maps_it_was_measured(make_tables
     assert counted == pattern_net_facts()["maps_held_out"]
     assert f"on the {counted} annotated maps held out from its training" in grid.caption
     assert "408" not in grid.caption
+
+
+def test_corrected_shares_stand_beside_those_that_were_found(make_tables: Make) -> None:
+    table = make_tables()["patterns"]
+    grid = corrected_table(table)
+    assert grid.columns[2:4] == ["found", "corrected"]
+    rows = table[(table["attention"] == "effective") & table["layer"].isna()].set_index("pattern")
+    cells = next(row for row in grid.rows if row[1] == "effective")
+    place = 2 + 2 * [title for title, _ in grid.groups[1:]].index("vertical")
+    assert cells[place : place + 2] == [f"{100 * rows.loc['vertical', name]:.1f}" for name in ("value", "corrected")]
+    assert sum(float(cell) for cell in cells[3::2]) == pytest.approx(100, abs=0.5)
