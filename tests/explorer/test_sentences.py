@@ -34,7 +34,7 @@ def test_only_the_attention_between_the_chosen_sentences(between: str, chromium:
     with opened(
         chromium, tmp_path, "sentences", f"view=heatmap&part=effective&layer=1&head=1&between={between}"
     ) as page:
-        told = [said for said in pointed(page, 34, 40, 0.6) if said.get("value")]
+        told = [said for said in pointed(page, 18, 20, 0.6) if said.get("value")]
         seen = {(int(said["query"]), int(said["key"])): said["value"] for said in told}
         assert {query for query, _ in seen} == set(queries)
         assert {key for _, key in seen} == set(keys)

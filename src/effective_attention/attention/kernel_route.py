@@ -23,7 +23,9 @@ from effective_attention.attention.projection import by_query_mask
 
 LARGEST_ERROR = 5e-6  # what was seen is 0.15 of it at most
 """How far an entry may be off, by ``Factors.error``, before it is computed from attention weights instead."""
-_LONG = 4  # times d_head keys: with fewer, the kernel saves less than it costs (benchmarks/effective_overhead.py)
+_LONG = (
+    2  # times d_head keys: with fewer, the kernel saves less than it costs (benchmarks/lengths.py bert --lengths 96)
+)
 _FEW = 1.25  # times d_head keys: a query that sees no more has values too ill-conditioned to go by its output
 
 

@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,8 @@ from typing import Any
 import numba
 import torch
 from numba.core.types.misc import unliteral
+
+from effective_attention.kernels import openmp
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "cache": True, "error_model": "numpy"}
 
@@ -62,8 +64,11 @@ def share_out(work: Callable[..., Any], count: int, *arguments: object) -> None:
     """Run a loop over ``range(count)``, in parts, on as many threads as PyTorch may use.
 
     The same machine code on one thread and on many: numba's own way to do it, a form of the loop in which ``range`` is
-    ``prange``, takes as long to compile as all the rest. Compiled loops do not hold Python's lock. With one thread the
-    pool is not touched.
+    ``prange``, takes as long to compile as all the rest. Compiled loops do not hold Python's lock.
+
+    The threads are PyTorch's own where that can be had (``openmp``): those keep their processors busy for a while after
+    each operation, waiting for the next one, and threads of ours would have to share with them. With one thread nothing
+    is shared out.
 
     Args:
         work: A loop that is called with the first number of its part, one behind the last, and the arguments.
@@ -72,10 +77,14 @@ def share_out(work: Callable[..., Any], count: int, *arguments: object) -> None:
     """
     parts = max(1, min(torch.get_num_threads(), count))
     ends = [count * part // parts for part in range(parts + 1)]
-    others = [_threads(parts - 1).submit(work, *part, *arguments) for part in pairwise(ends[1:])]
-    work(ends[0], ends[1], *arguments)
-    for other in others:
-        other.result()
+    each = [partial(work, *part, *arguments) for part in pairwise(ends)]
+    if parts == 1:
+        each[0]()
+    elif not openmp.run(each):
+        others = [_threads(parts - 1).submit(part) for part in each[1:]]
+        each[0]()
+        for other in others:
+            other.result()
 
 
 @cache
