@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -18,6 +19,11 @@ def is_checkout() -> bool:
 def config_folder() -> Path:
     """Return the folder of the configs: the repository's ``conf``, or the copy of it that the wheel brought."""
     return PACKAGE.parents[1] / "conf" if is_checkout() else PACKAGE / "conf"
+
+
+def is_on(variable: str) -> bool:
+    """Tell whether an environment variable says yes, as Hugging Face's libraries read theirs."""
+    return os.environ.get(variable, "").upper() in ("1", "ON", "YES", "TRUE")
 
 
 def as_typed(line: str) -> str:

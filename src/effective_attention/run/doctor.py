@@ -17,7 +17,7 @@ from typing import Any
 from effective_attention import __version__
 from effective_attention.errors import UserError, first_line
 from effective_attention.io import cache_root
-from effective_attention.program import NAME, PACKAGE, config_folder, is_checkout
+from effective_attention.program import NAME, PACKAGE, config_folder, is_checkout, is_on
 from effective_attention.run.requirements import install_command, installed_version, requirements, unmet
 
 SHOWN = ("torch", "transformers", "pytorch-lightning", "hydra-core", "datasets", "numba", "wandb")
@@ -196,7 +196,7 @@ def check_places() -> Part:
 
 def _offline() -> Iterator[tuple[str, str]]:
     for name, purpose in _OFFLINE.items():
-        if os.environ.get(name, "").upper() in ("1", "ON", "YES", "TRUE"):
+        if is_on(name):
             yield name, purpose
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from effective_attention.data.tasks import Task
 from effective_attention.models.encoders import Encoder, PretrainedEncoder
 from effective_attention.models.packaged import PACKAGED
-from effective_attention.program import as_typed
+from effective_attention.program import as_typed, is_on
 from effective_attention.run.origins import Head, Origin
 
 _NEEDS_HUB = "(needs the hub)"
+_NO_HUB = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 _OWN_DATA = {
     "embedded": "embedded model: a small one, quick on a CPU; model.name=<hub id or folder> takes a larger one",
     "random": "random model: for dry runs, as it knew nothing before; model=minilm takes a real one",
@@ -35,8 +36,11 @@ def note_on(task: Task, origin: Origin, head: Head, checkpoint: str | None, *, i
     if not is_sample:
         return None if model is None else _OWN_DATA[model]
     parts = {None: "embedded data", "embedded": "embedded model and data", "random": "random model, embedded data"}
-    command = as_typed(real_command(task, origin, head, checkpoint))
-    return f"{parts[model]}: a small demonstration, not the paper's setting; for the real thing: {command}"
+    said = f"{parts[model]}: a small demonstration, not the paper's setting"
+    command = real_command(task, origin, head, checkpoint)
+    if _NEEDS_HUB in command and any(map(is_on, _NO_HUB)):
+        return said  # it would not run
+    return f"{said}; for the real thing: {as_typed(command)}"
 
 
 def real_command(task: Task, origin: Origin, head: Head, checkpoint: str | None) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from pandas import DataFrame, Series
 
 from effective_attention.reports.chapter import Chapter, Drawing, Scalars
@@ -111,6 +112,7 @@ def _finish_lengths(axes: Axes, head_width: int | None) -> None:
 
 def _finish_layers(axes: Axes) -> None:
     axes.set(xlabel="layer", ylabel=_MASS, title="by layer (exact)")
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
     axes.set_ylim(bottom=0)
 
 
