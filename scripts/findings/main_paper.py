@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from effective_attention.io import write_text
+
 ROOT = Path(__file__).parents[2]
 NUMBERS = ROOT / "docs" / "findings" / "numbers" / "main-paper"
 WORK = Path("runs/findings/main-paper")
@@ -112,7 +114,7 @@ def run(part: Part, options: argparse.Namespace) -> dict[str, Any]:
             same = [f"checkpoint={trained}", *some, "resamples=1000", "logger=csv", f"hydra.run.dir={place}"]
             same += ["++trainer.precision=32-true"]  # whatever it was trained in
             command("evaluate.py", *about, *same, *more)
-        found[reading] = kept(json.loads((place / "metrics.json").read_text(encoding="utf-8")))
+        found[reading] = kept(read(place / "metrics.json"))
     return {"part": vars(part), "trained": kept(read(trained / "metrics.json")), **found}
 
 
@@ -132,12 +134,8 @@ def main() -> None:
     names = [part.name for part in PARTS]
     parser.add_argument("parts", nargs="*", metavar="part", help=f"which: {', '.join(names)}; default: all")
     parser.add_argument("--glue", type=Path, required=True, help="the classic folder of GLUE's TSV files")
-    parser.add_argument(
-        "--work", type=Path, default=Path("runs/findings/main-paper"), help="where runs go (%(default)s)"
-    )
-    parser.add_argument(
-        "--model", nargs="+", default=["model=mpnet_base", "model.fetch=yes"], help="options of a model"
-    )
+    parser.add_argument("--work", type=Path, default=WORK, help="where runs go (%(default)s)")
+    parser.add_argument("--model", nargs="+", default=MODEL, help="options of a model")
     parser.add_argument("--trainer", default="cpu_bf16", help="how to run, as trainer= has it (%(default)s)")
     options = parser.parse_args()
     unknown = sorted(set(options.parts) - set(names))
@@ -151,7 +149,7 @@ def main() -> None:
         if (options.parts and part.name not in options.parts) or place.exists():
             continue
         found = run(part, options)
-        place.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        write_text(place, json.dumps(found, indent=1, sort_keys=True) + "\n")  # whole, or not there
         print(f"kept {place.relative_to(ROOT)}", flush=True)
 
 

@@ -101,7 +101,7 @@ class Patterns(SplitAnalysis):
         count = found.sum(dim=-1, keepdim=True)
         names = {"attention": ATTENTIONS, "layer": [pd.NA, *range(self.context.layers)], "pattern": PATTERNS}
         shares = mean_over(found, count)
-        corrected = corrected_shares(shares.cpu(), error_rates())
+        corrected = shares if self.values_only else corrected_shares(shares.cpu(), error_rates())
         table = tidy(shares, names, corrected=corrected, count=count.long())
         table["layer"] = table["layer"].astype("Int64")
         table.insert(2, "head", pd.array([pd.NA] * len(table), dtype="Int64"))

@@ -7,7 +7,7 @@ largest count as equal, because that is what rounding makes of equal ones.
 from __future__ import annotations
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 _NOISE = 1e-6
@@ -43,6 +43,21 @@ def _centred(rank: Tensor, chosen: Tensor, count: Tensor) -> Tensor:
     return torch.where(chosen, rank - rank.sum(dim=-1, keepdim=True) / count.clamp_min(1), 0)
 
 
+def draw_again(examples: int, draws: int, seed: int) -> Int[Tensor, "draw place"]:
+    """Draw as many examples as there are, with replacement, so many times; the same ones for the same seed."""
+    return torch.randint(examples, (draws, examples), generator=torch.Generator().manual_seed(seed))
+
+
+def times_drawn(drawn: Int[Tensor, "draw place"]) -> Float[Tensor, "draw example"]:
+    """Return how often each example is in each draw.
+
+    >>> times_drawn(torch.tensor([[2, 0, 2]])).tolist()
+    [[1.0, 0.0, 2.0]]
+    """
+    times = torch.zeros(drawn.shape, dtype=torch.float64)
+    return times.scatter_add_(1, drawn, torch.ones_like(times))
+
+
 def bootstrap(
     values: Float[Tensor, "example column"], *, seed: int, draws: int = 1000, level: float = 0.95
 ) -> tuple[Float[Tensor, " column"], Float[Tensor, " column"]]:
@@ -56,12 +71,7 @@ def bootstrap(
         draws: How many resamples.
         level: Share of the resamples' means inside the interval.
     """
-    examples = len(values)
-    generator = torch.Generator().manual_seed(seed)
-    draw = torch.randint(examples, (draws, examples), generator=generator)
-    times = torch.zeros(draws, examples, dtype=torch.float64).scatter_add_(
-        1, draw, torch.ones(draw.shape, dtype=torch.float64)
-    )
+    times = times_drawn(draw_again(len(values), draws, seed))
     there = ~values.isnan()
     total, count = times @ values.nan_to_num(), times @ there.double()
     means = torch.where(count > 0, total / count.clamp_min(1), torch.nan)

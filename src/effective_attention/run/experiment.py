@@ -180,7 +180,8 @@ def _tested(cfg: DictConfig, trainer: pl.Trainer, planned: PlannedAnalyses) -> t
     if trainer.is_global_zero:
         write_table(run.folder / "tables" / PREDICTIONS, answers)
     drawn = planned.resampling
-    ends = {} if drawn is None else score_intervals(run.classifier, tested.logits, examples.labels or [], drawn)
+    assert examples.labels is not None
+    ends = {} if drawn is None else score_intervals(run.classifier, tested.logits, examples.labels, drawn)
     return tested.metrics, {PREDICTIONS: answers}, ends
 
 

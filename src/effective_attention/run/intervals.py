@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from effective_attention.analyses.common.resampling import Resampling, percentiles
+from effective_attention.attributions.ranking import draw_again
 from effective_attention.models.classifier import SequenceClassifier
 from effective_attention.progress import progress
 from effective_attention.reports.chapter import Chapter
@@ -42,8 +43,7 @@ def score_intervals(
         kind: classifier.predictions(torch.stack([of_kind[place] for place in order]))
         for kind, of_kind in logits.items()
     }
-    generator = torch.Generator().manual_seed(resampling.seed)
-    draws = torch.randint(len(order), (resampling.draws, len(order)), generator=generator)
+    draws = draw_again(len(order), resampling.draws, resampling.seed)
     found: dict[str, list[float]] = {}
     metrics = classifier.task.build_metrics()
     for draw in progress(draws, "intervals of scores", "draws"):

@@ -140,6 +140,19 @@ def test_which_can_be_resampled(context):
     assert not any(can_be_resampled(ready(name, context)) for name in NOT)
 
 
+def test_what_nobody_reads_of_a_draw_is_not_computed(subject, context, monkeypatch):
+    from effective_attention.analyses import patterns
+
+    calls = []
+    correct = patterns.corrected_shares
+    monkeypatch.setattr(patterns, "corrected_shares", lambda *given: calls.append(1) or correct(*given))
+    analyses = {"patterns": ready("patterns", context)}
+    table = run_analyses(subject, analyses, resampling=Resampling(draws=5))["patterns"]
+    assert len(calls) == 1
+    plain = run_analyses(subject, {"patterns": ready("patterns", context)})["patterns"]
+    pd.testing.assert_series_equal(table["corrected"], plain["corrected"])
+
+
 def test_others_are_left_as_they_are(subject, context):
     got = run_analyses(subject, {"variability": ready("variability", context)}, resampling=Resampling(draws=2))
     plain = run_analyses(subject, {"variability": ready("variability", context)})

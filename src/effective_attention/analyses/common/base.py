@@ -209,11 +209,14 @@ class SplitAnalysis(Analysis, Metric):
     Attributes:
         resampled: Whether its examples may be drawn again for intervals (``resampling``), where it is made of sums;
             false where an example needs more room than sums have, or where its table has intervals of its own.
+        values_only: Whether nobody reads other columns of the table than keys and value, as while examples are drawn
+            again: what is dear may then be left out of them.
         joined: How each of its states is joined over batches and processes; empty: by a function of its own.
     """
 
     full_state_update = False
     resampled: ClassVar[bool] = True
+    values_only: bool = False
     joined: Mapping[str, str] = MappingProxyType({})
 
     def wants(self, indices: Sequence[int]) -> bool:

@@ -25,6 +25,7 @@ from torch import Tensor
 
 from effective_attention.analyses.common.base import Analysis, SplitAnalysis
 from effective_attention.attention.trace import Trace
+from effective_attention.attributions.ranking import draw_again, times_drawn
 from effective_attention.progress import Progress
 
 GROUPS = 500
@@ -111,7 +112,7 @@ class GroupedSums:
         self.names = [name for name, joined in analysis.joined.items() if joined == "sum"]
         self.empty = {name: torch.zeros_like(getattr(analysis, name)) for name in self.names}
         self.sums = {name: value.new_zeros(groups, *value.shape) for name, value in self.empty.items()}
-        self.weights = _draw(groups, resampling)
+        self.weights = times_drawn(draw_again(groups, resampling.draws, resampling.seed))
         analysis.compute_with_cache = False  # it is asked again for each draw
 
     def update(self, trace: Trace) -> None:
@@ -135,10 +136,12 @@ class GroupedSums:
         """
         keys = self.analysis.schema.keys  # type: ignore[union-attr]
         values = np.empty((len(self.weights), len(table)))
+        self.analysis.values_only = True
         for number, weights in enumerate(self.weights):
             self._set({name: _weighted(weights, sums) for name, sums in self.sums.items()})
             values[number] = _in_order(self.analysis.compute(), table, keys)
             done()
+        self.analysis.values_only = False
         self.gather()
         return values
 
@@ -150,14 +153,6 @@ class GroupedSums:
 def _weighted(weights: Tensor, sums: Tensor) -> Tensor:
     """Add up groups, each as often as it was drawn."""
     return torch.tensordot(weights.to(sums), sums, dims=1)
-
-
-def _draw(groups: int, resampling: Resampling) -> Tensor:
-    """Return how often each group is drawn, (draw, group)."""
-    generator = torch.Generator().manual_seed(resampling.seed)
-    drawn = torch.randint(groups, (resampling.draws, groups), generator=generator)
-    times = torch.zeros(drawn.shape, dtype=torch.float64)
-    return times.scatter_add_(1, drawn, torch.ones_like(times))
 
 
 def _in_order(drawn: pd.DataFrame, table: pd.DataFrame, keys: list[str]) -> NDArray[np.float64]:

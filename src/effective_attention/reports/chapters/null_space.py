@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 from pandas import DataFrame, Series
 
 from effective_attention.reports.chapter import Chapter, Drawing, Scalars
+from effective_attention.reports.drawing.layers import layer_axis
 from effective_attention.reports.drawing.style import COLOURS, DOUBLE, MARKERS, SERIES, grid, styled, tidy_axes
 from effective_attention.reports.findings import percent, said_of
 from effective_attention.reports.grid import Grid, number
@@ -111,8 +111,8 @@ def _finish_lengths(axes: Axes, head_width: int | None) -> None:
 
 
 def _finish_layers(axes: Axes) -> None:
-    axes.set(xlabel="layer", ylabel=_MASS, title="by layer (exact)")
-    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
+    layer_axis(axes, label=True)
+    axes.set(ylabel=_MASS, title="by layer (exact)")
     axes.set_ylim(bottom=0)
 
 
