@@ -5,6 +5,7 @@
 # make docs    build the documentation site into build/site; any warning is an error
 # make notebooks  run the notebooks of examples/ and keep their output
 # make bench   run every benchmark and write benchmarks/RESULTS.md; takes hours, on a quiet machine
+# make findings DATA=folder  measure what docs/findings says and is missing, write its tables; takes hours, goes on where it stopped
 # make audit   look the pinned versions up in the database of known vulnerabilities, where it can be reached
 # make fuzz    10 000 generated cases: files, texts, tensors, checkpoints, overrides
 # make faults  kill, stop and starve runs in every way we know, and print what came of it (about 15 minutes)
@@ -13,7 +14,7 @@ VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
 
-.PHONY: demo install loops test docs notebooks audit bench faults fuzz lint lint-js clean
+.PHONY: demo install loops test docs notebooks audit bench findings faults fuzz lint lint-js clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python train.py task=mrpc
@@ -37,6 +38,9 @@ notebooks: $(VENV)/.docs
 bench: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt accelerate
 	$(BIN)/python benchmarks/run_all.py
+
+findings: $(VENV)/.dev
+	$(BIN)/python scripts/findings --data $(DATA)
 
 audit:
 	$(PYTHON) scripts/audit.py constraints.txt

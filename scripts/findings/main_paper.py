@@ -1,33 +1,20 @@
-"""The main paper on a model of its size: train, evaluate, and keep the numbers.
+"""The main paper on a model of its size: train, evaluate under every attention, and keep the numbers.
 
-    python scripts/findings/main_paper.py --glue path/to/glue          # every part; hours on a CPU
-    python scripts/findings/main_paper.py --glue path/to/glue mrpc-1   # one of them
-    python scripts/findings/main_paper.py --glue path/to/glue --trainer gpu --model model=bert_base
-
-A part is one task and one seed. It is trained (a killed training is resumed), evaluated under every attention,
-evaluated again with effective attention read in affine space, and its numbers are kept as JSON in
-docs/findings/numbers/main-paper/. A part whose file is there is not run again: delete the file to measure it anew.
-
-QNLI's training file need not be there: then the first pairs of its dev file are trained on, and the rest is evaluated.
+A part is one task and one seed. It is trained (a killed training is resumed), evaluated under every attention, and
+evaluated again with effective attention read in affine space. QNLI's training file need not be there: then the first
+pairs of its dev file are trained on, and the rest is evaluated.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import subprocess
-import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from effective_attention.io import write_text
+from page import Numbers, Page, Place, command, markdown, metrics, run
 
-ROOT = Path(__file__).parents[2]
-NUMBERS = ROOT / "docs" / "findings" / "numbers" / "main-paper"
-WORK = Path("runs/findings/main-paper")
-MODEL = ["model=mpnet_base", "model.fetch=yes"]
+MODEL = ("model=mpnet_base", "model.fetch=yes", "trainer=cpu_bf16")
 KEPT = ("test/", "interval/", "delimiters/", "patterns/", "null_space/", "cosine/", "token_attention/", "run/", "data/")
 PRIVATE = ("run/checkpoint",)  # folders of whoever measured
 HELD_OUT = 1000  # of QNLI's dev pairs, where its training file is not there
@@ -80,78 +67,43 @@ def data_folder(glue: Path, work: Path) -> Path:
     return folder.parent
 
 
-def command(program: str, *options: str) -> None:
-    """Run one of our two commands; an error ends this script as it ended the command."""
-    print(f"\n$ python {program} {' '.join(options)}", flush=True)
-    done = subprocess.run([sys.executable, program, *options], cwd=ROOT, check=False)
-    if done.returncode != 0:
-        sys.exit(done.returncode)
-
-
-def run(part: Part, options: argparse.Namespace) -> dict[str, Any]:
-    """Train and evaluate a part, as far as that is not done; return its numbers."""
-    work = options.work.resolve()
-    glue = options.glue.resolve()
+def measure(name: str, place: Place) -> Numbers:
+    """Train and evaluate a part, as far as that is not done."""
+    part = next(part for part in PARTS if part.name == name)
+    work, glue = place.work / PAGE.name, place.folder("glue")
     folder = work / part.name
     data = ["data=local", f"data.dir={data_folder(glue, work) if part.task == 'qnli' else glue}"]
-    about = [f"task={part.task}", *options.model, *data, f"trainer={options.trainer}", f"seed={part.seed}"]
-    trained = folder / "train"
-    if not (trained / "metrics.json").exists():
-        if (trained / "checkpoints" / "last.ckpt").exists():
-            command("train.py", f"resume={trained}")
-        else:
-            small = [] if part.train is None else [f"data.limit_train={part.train}"]
-            plain = ["attention=standard", "analysis=none", "save.every_minutes=5", "logger=csv"]
-            command("train.py", *about, *small, *plain, f"hydra.run.dir={trained}")
+    about = [f"task={part.task}", *MODEL, *data, f"seed={part.seed}", *place.options]
+    trained = train(part, about, folder / "train")
     some = [] if part.evaluate is None else [f"limit={part.evaluate}"]
     found = {}
     for reading, more in (
         ("exact", [f"analysis=[{','.join(ANALYSES)}]", "analysis.null_space.padded_examples=100", "attention=all"]),
         ("affine", ["analysis=[token_types,delimiters,patterns]", "space=affine", "attention=standard"]),
     ):
-        place = folder / reading
-        if not (place / "metrics.json").exists():
-            same = [f"checkpoint={trained}", *some, "resamples=1000", "logger=csv", f"hydra.run.dir={place}"]
-            same += ["++trainer.precision=32-true"]  # whatever it was trained in
-            command("evaluate.py", *about, *same, *more)
-        found[reading] = kept(read(place / "metrics.json"))
-    return {"part": vars(part), "trained": kept(read(trained / "metrics.json")), **found}
+        same = [f"checkpoint={trained}", *some, "resamples=1000", "++trainer.precision=32-true"]
+        found[reading] = kept(metrics(run("evaluate.py", folder / reading, *about, *same, *more)))
+    return {"part": asdict(part), "trained": kept(metrics(trained)), **found}
 
 
-def read(path: Path) -> dict[str, Any]:
-    numbers: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return numbers
+def train(part: Part, about: list[str], folder: Path) -> Path:
+    """Train, or go on with a training that was killed; return its folder."""
+    if (folder / "checkpoints" / "last.ckpt").exists() and not (folder / "metrics.json").exists():
+        command("train.py", f"resume={folder}")
+    small = [] if part.train is None else [f"data.limit_train={part.train}"]
+    plain = ["attention=standard", "analysis=none", "save.every_minutes=5"]
+    return run("train.py", folder, *about, *small, *plain)
 
 
-def kept(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Choose the numbers to keep, with six digits."""
-    chosen = {name: value for name, value in metrics.items() if name.startswith(KEPT) and name not in PRIVATE}
-    return {name: float(f"{value:.6g}") if isinstance(value, float) else value for name, value in chosen.items()}
+def kept(found: Mapping[str, Any]) -> Numbers:
+    """Choose the numbers to keep."""
+    return {name: value for name, value in found.items() if name.startswith(KEPT) and name not in PRIVATE}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    names = [part.name for part in PARTS]
-    parser.add_argument("parts", nargs="*", metavar="part", help=f"which: {', '.join(names)}; default: all")
-    parser.add_argument("--glue", type=Path, required=True, help="the classic folder of GLUE's TSV files")
-    parser.add_argument("--work", type=Path, default=WORK, help="where runs go (%(default)s)")
-    parser.add_argument("--model", nargs="+", default=MODEL, help="options of a model")
-    parser.add_argument("--trainer", default="cpu_bf16", help="how to run, as trainer= has it (%(default)s)")
-    options = parser.parse_args()
-    unknown = sorted(set(options.parts) - set(names))
-    if unknown:
-        parser.error(f"{unknown[0]} is no part; choose from {', '.join(names)}")
-    if not options.glue.is_dir():
-        parser.error(f"--glue {options.glue} is no folder")
-    NUMBERS.mkdir(parents=True, exist_ok=True)
-    for part in PARTS:
-        place = NUMBERS / f"{part.name}.json"
-        if (options.parts and part.name not in options.parts) or place.exists():
-            continue
-        found = run(part, options)
-        write_text(place, json.dumps(found, indent=1, sort_keys=True) + "\n")  # whole, or not there
-        print(f"kept {place.relative_to(ROOT)}", flush=True)
+def tables(numbers: Mapping[str, Numbers]) -> dict[str, str]:
+    """Write the tables of the page."""
+    rows = [[part, str(found["part"]["train"] or "all")] for part, found in numbers.items()]
+    return {"trainings": markdown(["task and seed", "training examples"], rows)}
 
 
-if __name__ == "__main__":
-    main()
+PAGE = Page("main-paper", tuple(part.name for part in PARTS), measure, tables)

@@ -1,0 +1,5 @@
+"""All pages of findings whose numbers are measured here; a new page is one module and one line."""
+
+import main_paper
+
+PAGES = (main_paper.PAGE,)
