@@ -34,6 +34,11 @@ def test_a_run_has_intervals_and_is_otherwise_the_same(drawn, trained, compose):
         assert low < high, name
         assert low <= metrics[name] <= high, name
     assert metrics["delimiters/effective/cls"] == pytest.approx(plain["delimiters/effective/cls"])
+    change = metrics["delimiters/effective/cls"] - metrics["delimiters/standard/cls"]
+    low, high = (metrics[f"interval/delimiters/effective/cls/change_{side}"] for side in ("low", "high"))
+    assert low <= change <= high
+    assert "interval/delimiters/standard/cls/change_low" not in metrics
+    assert metrics["interval/test/effective/accuracy/change_low"] == 0  # no prediction changes
     assert json.loads((_folder(cfg) / "metrics.json").read_text(encoding="utf-8")) == pytest.approx(
         metrics, nan_ok=True
     )

@@ -1,7 +1,9 @@
 """Intervals over examples of the numbers of a run: scores, and what chapters of the report follow.
 
 Their names are ``interval/<name>/low`` and ``interval/<name>/high``, 95 % percentile intervals of draws of the examples
-with replacement; tables have columns of their own. See ``analyses.common.resampling``.
+with replacement; tables have columns of their own. See ``analyses.common.resampling``. A number of another attention
+than the standard one has ``interval/<name>/change_low`` and ``change_high`` besides, those of its difference from the
+same number under standard attention: both are of the same draws, so that the difference is known better than either.
 """
 
 from __future__ import annotations
@@ -66,12 +68,32 @@ def scalar_intervals(resampling: Resampling, chapters: Iterable[Chapter]) -> Met
 
 
 def _ends(found: pd.DataFrame) -> Metrics:
+    """Name the ends of the interval of each column, and of what is to be compared with standard attention."""
+    return _named(found, "low", "high") | _named(_changes(found), "change_low", "change_high")
+
+
+def _changes(found: pd.DataFrame) -> pd.DataFrame:
+    """Return, for each column of another attention, how much it is above the same one of standard attention.
+
+    >>> _changes(pd.DataFrame({"cosine/standard/a": [0.5], "cosine/effective/a": [0.75], "null/effective/b": [1.0]}))
+       cosine/effective/a
+    0                0.25
+    """
+    changes = {}
+    for name in found.columns:
+        chapter, attention, what = name.split("/", 2)
+        standard = f"{chapter}/standard/{what}"
+        if attention != "standard" and standard in found:
+            changes[name] = found[name] - found[standard]
+    return pd.DataFrame(changes, index=found.index)
+
+
+def _named(found: pd.DataFrame, *sides: str) -> Metrics:
     """Name the ends of the interval of each column; of one without values in most draws none."""
-    low, high = percentiles(found.to_numpy(float))
-    ends = zip(found.columns, low, high, strict=True)
+    ends = zip(found.columns, *percentiles(found.to_numpy(float)), strict=True)
     return {
         f"{PREFIX}/{name}/{side}": float(end)
         for name, *both in ends
-        for side, end in zip(("low", "high"), both, strict=True)
+        for side, end in zip(sides, both, strict=True)
         if np.isfinite(end)
     }
