@@ -58,16 +58,19 @@ class Page:
         measure: ``measure(part, place)`` gives the numbers of a part, ready for JSON.
         tables: ``tables(numbers)`` gives each table of the page, by the name between its marks; ``numbers`` holds the
             parts that have been measured.
+        page: Of a page that is not in docs/findings, its file below docs.
     """
 
     name: str
     parts: Sequence[str]
     measure: Callable[[str, Place], Numbers]
     tables: Callable[[Mapping[str, Numbers]], dict[str, str]]
+    page: str | None = None
 
     @property
     def file(self) -> Path:
-        return FINDINGS / f"{self.name}.md"
+        """Return the file that holds the tables."""
+        return FINDINGS / f"{self.name}.md" if self.page is None else FINDINGS.parent / self.page
 
     def kept(self, part: str) -> Path:
         """Return the file that keeps a part's numbers."""

@@ -1,7 +1,4 @@
-"""What do the readings of effective attention leave? Two numbers for each, on the embedded MiniLM and texts of a file.
-
-    python scripts/findings/readings.py path/to/glue/MRPC/dev.tsv --columns 3 4 --texts 40
-    python scripts/findings/readings.py path/to/glue/SST-2/dev.tsv --columns 0 --texts 40
+"""What do the readings of effective attention leave? Two numbers for each, on the embedded MiniLM and GLUE's dev files.
 
 For each space and tolerance: the null part's share of attention, ``||A_null|| / ||A||``, and the mean weight on [CLS],
 mean over heads, layers and texts, with a 95 % bootstrap interval over texts.
@@ -9,11 +6,11 @@ mean over heads, layers and texts, with a 95 % bootstrap interval over texts.
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import torch
+from page import Numbers, Page, Place, interval, markdown
 from torch import Tensor
 from transformers import AutoModel, AutoTokenizer
 
@@ -24,6 +21,8 @@ from effective_attention.models.encoders import embedded_folder
 from effective_attention.progress import progress
 
 READINGS = [(space, epsilon) for space in ("value", "affine") for epsilon in (0.0, 0.01, 0.05, 0.1, 0.2)]
+PARTS = {"mrpc": ("MRPC", (3, 4)), "sst2": ("SST-2", (0,))}  # folder of the dev file, columns of its text
+TEXTS = 40
 
 
 def measured(seen: Trace) -> Tensor:
@@ -39,29 +38,42 @@ def measured(seen: Trace) -> Tensor:
     return found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", type=Path, help="a TSV file with a header")
-    parser.add_argument("--columns", type=int, nargs="+", required=True, help="of the text, or of both, counted from 0")
-    parser.add_argument("--texts", type=int, default=40)
-    options = parser.parse_args()
-    lines = options.file.read_text(encoding="utf-8-sig").splitlines()[1 : options.texts + 1]
+def measure(part: str, place: Place) -> Numbers:
+    """Split the attention of the first texts in every reading."""
+    name, columns = PARTS[part]
+    lines = (place.folder("glue") / name / "dev.tsv").read_text(encoding="utf-8-sig").splitlines()[1 : TEXTS + 1]
     folder = embedded_folder()
     model, tokenizer = AutoModel.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
     found = []
     for line in progress(lines, "readings", "texts"):
         cells = line.split("\t")
-        found.append(
-            measured(trace(model, tokenizer(*(cells[place] for place in options.columns), return_tensors="pt")))
-        )
+        found.append(measured(trace(model, tokenizer(*(cells[column] for column in columns), return_tensors="pt"))))
     values = torch.stack(found)  # (text, reading, number)
-    low, high = (end.view(len(READINGS), 3) for end in bootstrap(values.flatten(1), seed=0))
-    print("space | epsilon | null part / attention | weight on [CLS] | before")
-    print("---|---|---|---|---")
-    for place, (space, epsilon) in enumerate(READINGS):
-        cells = [f"{values[:, place, n].mean():.3f} ({low[place, n]:.3f} to {high[place, n]:.3f})" for n in range(3)]
-        print(" | ".join([space, f"{epsilon:g}", *cells]))
+    ends = [end.view(len(READINGS), 3) for end in bootstrap(values.flatten(1), seed=0)]
+    every = torch.stack([values.mean(dim=0), *ends], dim=-1).tolist()  # reading, number, (mean, low, high)
+    return {
+        "texts": len(found),
+        "readings": {f"{space} {epsilon:g}": row for (space, epsilon), row in zip(READINGS, every, strict=True)},
+    }
 
 
-if __name__ == "__main__":
-    main()
+def tables(numbers: Mapping[str, Numbers]) -> dict[str, str]:
+    """Write what each reading leaves."""
+    tasks = {part: PARTS[part][0] for part in numbers}
+    header = [
+        "",
+        *(f"{task}: {what}" for task in tasks.values() for what in ("null part / attention", "weight on [CLS]")),
+    ]
+    before = ["attention itself"]
+    for part in tasks:
+        before += ["", interval(*numbers[part]["readings"]["value 0"][2])]
+    rows = [before]
+    for space, epsilon in READINGS:
+        row = [space if epsilon == 0 else f"{space} within {epsilon:g}"]
+        for part in tasks:
+            row += [interval(*one) for one in numbers[part]["readings"][f"{space} {epsilon:g}"][:2]]
+        rows.append(row)
+    return {"readings": markdown(header, rows)}
+
+
+PAGE = Page("readings", tuple(PARTS), measure, tables, page="readings.md")
