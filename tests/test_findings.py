@@ -67,3 +67,45 @@ def test_missing_data_is_named(findings, tmp_path):
     module, _ = findings
     with pytest.raises(SystemExit, match="wiki is not there: --data must be a folder with wiki in it"):
         module.Place(tmp_path, tmp_path).folder("wiki")
+
+
+@pytest.fixture
+def main_paper(findings):
+    return importlib.import_module("main_paper_tables")
+
+
+def made_up(seed, value, change, *, task="mrpc"):
+    """A part with one number under standard attention, 0.5, and under effective attention, with intervals."""
+    name = "delimiters/{}/sep"
+    exact = {name.format("standard"): 0.5, name.format("effective"): value}
+    exact |= {f"interval/delimiters/{kind}/sep/low": 0.4 for kind in ("standard", "effective")}
+    exact |= {f"interval/delimiters/{kind}/sep/high": 0.6 + seed / 100 for kind in ("standard", "effective")}
+    exact |= {f"interval/delimiters/effective/sep/change_{side}": change[side == "high"] for side in ("low", "high")}
+    exact |= {f"cosine/standard/layer_{layer:02d}": 1 - layer / 10 for layer in range(4)}
+    return {"part": {"task": task, "seed": seed, "train": None}, "exact": exact, "affine": exact, "padded": exact}
+
+
+def test_seeds_are_averaged_and_their_intervals_joined(main_paper):
+    runs = [made_up(1, 0.3, (-0.3, -0.1)), made_up(2, 0.2, (-0.4, -0.2))]
+    name = "delimiters/{}/sep"
+    assert main_paper.value(runs, "exact", name.format("effective")) == main_paper.Value(0.25, 0.4, 0.62)
+    assert main_paper.change(runs, "exact", name) == main_paper.Value(-0.25, -0.4, -0.1)
+    assert main_paper.value(runs, "exact", "delimiters/effective/cls") is None
+
+
+def test_a_claim_is_counted_where_every_seed_is_sure(main_paper):
+    sure, unsure = made_up(1, 0.3, (-0.3, -0.1)), made_up(2, 0.3, (-0.3, 0.1))
+    name = "delimiters/{}/sep"
+    assert main_paper.verdicts({"mrpc": [sure]}, "exact", name) == "less: MRPC"
+    assert main_paper.verdicts({"mrpc": [sure, unsure]}, "exact", name) == "neither: MRPC"
+    both = {"mrpc": [sure], "rte": [made_up(1, 0.9, (0.3, 0.5))]}
+    assert main_paper.verdicts(both, "exact", name) == "less: MRPC; more: RTE"
+    assert main_paper.verdicts({}, "exact", name) == ""
+
+
+def test_the_layers_that_changed_most_are_told_from_the_last_ones(main_paper):
+    runs = {"mrpc": [made_up(1, 0.3, (-0.3, -0.1))]}
+    assert main_paper.cosines(runs["mrpc"], "exact", "standard") == pytest.approx([1, 0.9, 0.8, 0.7])
+    assert main_paper.last_layers(runs, "exact") == "standard: MRPC; effective: none"
+    table = main_paper.finetuning(runs)
+    assert "| MRPC | standard | 2, 3 | 1.00 | 0.90 | 0.80 | 0.70 |" in table

@@ -12,7 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from page import Numbers, Page, Place, command, markdown, metrics, run
+from main_paper_tables import tables
+from page import Numbers, Page, Place, command, metrics, run
 
 MODEL = ("model=mpnet_base", "model.fetch=yes", "trainer=cpu_bf16")
 KEPT = ("test/", "interval/", "delimiters/", "patterns/", "null_space/", "cosine/", "token_attention/", "run/", "data/")
@@ -100,12 +101,6 @@ def train(part: Part, about: list[str], folder: Path) -> Path:
 def kept(found: Mapping[str, Any]) -> Numbers:
     """Choose the numbers to keep."""
     return {name: value for name, value in found.items() if name.startswith(KEPT) and name not in PRIVATE}
-
-
-def tables(numbers: Mapping[str, Numbers]) -> dict[str, str]:
-    """Write the tables of the page."""
-    rows = [[part, str(found["part"]["train"] or "all")] for part, found in numbers.items()]
-    return {"trainings": markdown(["task and seed", "training examples"], rows)}
 
 
 PAGE = Page("main-paper", tuple(part.name for part in PARTS), measure, tables)
