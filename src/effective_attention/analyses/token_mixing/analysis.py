@@ -239,8 +239,8 @@ class TokenMixing(Study):
     def _check_tags(self) -> None:
         if self.tags == "penn" and self.sample and not self._has_penn_tags():
             raise UserError(
-                "analysis.token_mixing.tags=penn: no word has a tag of the Penn Treebank; take a tagger of English that "
-                "has them (tagger=embedded), or tags=universal"
+                "analysis.token_mixing.tags=penn: no word has a tag of the Penn Treebank; take a tagger of English "
+                "that has them (tagger=embedded), or tags=universal"
             )
 
     def _has_penn_tags(self) -> bool:
