@@ -115,12 +115,13 @@ def token_identity(random: np.random.Generator, axes: dict[str, Any]) -> pd.Data
     parts = []
     for name, solvers in SOLVERS.items():
         shared = {**axes, "map": [name], "solver": solvers[:1], "tested_layer": [0], "offset": [0], "fold": [0]}
-        shared |= {"part": ["test"]}
+        shared |= {"part": ["test"], "share": [1.0]}
         for experiment, more in {
             "input": {"solver": solvers, "fold": [0, 1, 2], "part": ["train", "test"]},
             "transfer": {"tested_layer": axes["layer"]},
             "previous": {},
             "neighbours": {"offset": [-3, -2, -1, 1, 2, 3]},
+            "size": {"share": [0.5, 1.0], "part": ["train", "test"], "layer": axes["layer"][-1:]},
         }.items():
             one = Schema(schema.columns, (Block({"experiment": experiment}, keys),))
             parts.append(one.fake(random, {**shared, **more}))
@@ -154,7 +155,11 @@ def token_mixing(
             {"quantity": "word", "layer": layer, "query": 1, "key": key, "token": tokens[key], "value": value}
             for key, value in enumerate(shares)
         ]
-    table = pd.DataFrame(rows).reindex(columns=MIXING.names).assign(examples=408)
+    table = (
+        pd.DataFrame(rows)
+        .reindex(columns=MIXING.names)
+        .assign(examples=408, embeddings="normalised", tagset="universal")
+    )
     table["count"] = np.where(table["quantity"] == "word", np.nan, 2000)
     return table.astype(dict.fromkeys(("layer", "offset", "query", "key", "count"), "Int64"))
 

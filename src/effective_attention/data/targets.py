@@ -54,7 +54,7 @@ def encode_targets(
     none = np.full(len(ids), NO_WORD)
     kinds = _kinds(ids.tolist(), tokenizer)
     first = np.zeros(len(ids), dtype=np.bool_)
-    annotated = Annotated(none, none, none, none, first, kinds, offsets, relations=())
+    annotated = Annotated(none, none, none, none, none, first, kinds, offsets, relations=())
     return Encoded(ids, np.zeros(len(ids), dtype=np.int8), offsets, truncated), annotated
 
 

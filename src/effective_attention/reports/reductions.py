@@ -20,6 +20,9 @@ TASK_TITLES = MappingProxyType(
 )  # fmt: skip
 """The paper's five tasks in its order, the rest of GLUE, Abnar & Zuidema's, and annotated text without labels."""
 
+_SETTINGS = ("model", "data", "split", "state", "embeddings", "tagset")
+"""What runs may differ in, each in a panel of its own; an analysis need not have all of them."""
+
 
 @dataclass(frozen=True)
 class Panel:
@@ -33,7 +36,8 @@ class Panel:
 def panels(table: DataFrame) -> list[Panel]:
     """Cut a table into panels, one per task and setting, in the paper's order; name settings only where they differ."""
     keyed = table.assign(state=np.where(table["checkpoint"].fillna("") == "", "pretrained", "finetuned"))
-    varied = [name for name in ("model", "data", "split", "state") if keyed.groupby("task")[name].nunique().max() > 1]
+    settings = [name for name in _SETTINGS if name in keyed]
+    varied = [name for name in settings if keyed.groupby("task")[name].nunique().max() > 1]
     found = [
         Panel(str(key[0]), _title(key), group.drop(columns="state"))
         for key, group in keyed.groupby(["task", *varied], sort=False)

@@ -71,7 +71,7 @@ def dependencies(subject: Subject, *facts: Any) -> str:
     encoded = subject.split.encoded
     tags = subject.annotated
     tokens: list[NDArray[Any]] = [encoded.input_ids, encoded.token_type_ids, encoded.offsets]
-    words: list[NDArray[Any]] = [tags.word, tags.upos, tags.head, tags.relation, tags.kind]
+    words: list[NDArray[Any]] = [tags.word, tags.upos, tags.xpos, tags.head, tags.relation, tags.kind]
     parts = (
         fingerprint(subject.model, [*tokens, *words]),
         hashlib.sha256(repr((subject.split.examples.labels, subject.split.examples.marks)).encode()).hexdigest(),

@@ -64,7 +64,7 @@ def test_every_unit_has_its_rows(expected, context):
 
     SCHEMA.check(expected, "token_identity")
     assert list(expected.columns) == [
-        *("experiment", "map", "distance", "solver", "layer", "tested_layer", "offset", "fold", "part"),
+        *("experiment", "map", "distance", "solver", "layer", "tested_layer", "offset", "fold", "share", "part"),
         *("value", "baseline", "tokens", "epochs", "seconds", "examples"),
     ]
     layers = context.layers
@@ -171,6 +171,35 @@ def test_transfer_previous_and_neighbours_of_a_trained_map_by_loop(subject, nowh
         weights = _least_squares(singles, parts["train"], 2, target, offset, distance)
         got = _row(table, experiment=experiment, layer=1, offset=offset, part="test")
         assert got == pytest.approx(_loop(singles, parts["test"], weights, distance, 2, target, offset))
+
+
+@pytest.mark.parametrize("distance", ["cosine", "l2"])
+def test_maps_trained_on_some_of_the_texts_by_loop(subject, nowhere, singles, monkeypatch, distance):
+    from effective_attention.analyses.token_identity import units
+    from effective_attention.analyses.token_identity.folds import make_fold, some_of
+    from effective_attention.analyses.token_identity.ridge import ridge_maps
+
+    monkeypatch.setattr(units, "ridge_maps", lambda *given: ridge_maps(*given, penalties=[1e-3]))
+    chosen = {"experiments": ["size", "input"], "folds": 1, "maps": ["naive", "linear"], "solver": "ridge"}
+    table = run(subject, build(nowhere, **chosen, distances=[distance], sizes=[0.5, 1.0]))
+    last, fold = nowhere.layers - 1, make_fold(nowhere.examples, 0, 1, nowhere.seed)
+    sizes = table[table["experiment"] == "size"]
+    assert (set(sizes["layer"]), set(sizes["map"]), len(sizes)) == ({last}, {"linear"}, 4)
+    for share in (0.5, 1.0):
+        texts = some_of(fold.train, share, nowhere.seed)
+        weights = _least_squares(singles, texts, last + 1, 0, 0, distance)
+        for part, tested in (("train", texts), ("test", fold.test)):
+            got = _row(sizes, share=share, part=part)
+            assert got == pytest.approx(_loop(singles, tested, weights, distance, last + 1, 0))
+    whole = _row(table, experiment="input", map="linear", layer=last, part="test")
+    assert _row(sizes, share=1.0, part="test") == whole
+
+
+def test_sizes_are_only_trained_when_they_are_asked_for(nowhere):
+    assert {unit.experiment for unit in build(nowhere).chosen.units()} == {"input", "previous", "neighbours"}
+    sizes = build(nowhere, experiments=["size"], sizes=[0.25, 1.0], size_layers="all", other_folds=2).chosen.units()
+    assert len(sizes) == 2 * 2 * 2 * nowhere.layers * 2  # maps, distances, sizes, layers, folds
+    assert len({unit.name for unit in sizes}) == len(sizes)
 
 
 def test_transfer_to_the_same_layer_is_the_test_of_the_first_fold(expected):
@@ -334,7 +363,7 @@ def test_two_processes_share_the_work(expected, tmp_path):
     [
         (
             {"experiments": ["inputs"]},
-            r"experiments must be a list of some of input, transfer, previous, neighbours, got \['inp",
+            r"experiments must be a list of some of input, transfer, previous, neighbours, size, got \['inp",
         ),
         ({"experiments": []}, "experiments must be a list"),
         ({"maps": "linear"}, "maps must be a list of some of naive, linear, mlp, got 'linear'"),
@@ -350,6 +379,13 @@ def test_two_processes_share_the_work(expected, tmp_path):
         ({"neighbours": []}, "neighbours must be a list of different distances"),
         ({"layers": [0, 9]}, r"layers must be last, all or a layer from 0 to \d, got 9"),
         ({"layers": []}, "layers must be all, or a list"),
+        ({"sizes": []}, "sizes must be a list of different shares above 0 and up to 1"),
+        ({"sizes": [0.5, 0.5]}, "sizes must be a list of different shares"),
+        ({"sizes": [0]}, "sizes must be a list of different shares"),
+        ({"sizes": [1.5]}, "sizes must be a list of different shares"),
+        ({"sizes": 0.5}, "sizes must be a list of different shares"),
+        ({"size_layers": 9}, r"size_layers must be last, all or a layer from 0 to \d, got 9"),
+        ({"experiments": ["size"], "other_maps": ["naive"]}, "other_maps must be linear, mlp or both for the exp"),
         ({"limit": 0}, "limit must be at least 1"),
         ({"learning_rate": 0.0}, "learning_rate must be a number above 0, got 0.0"),
         ({"learning_rate": float("nan")}, "learning_rate must be a number above 0"),
@@ -389,6 +425,8 @@ def test_options_of_the_wrong_kind(name, value):
         "layers": "all",
         "other_maps": None,
         "other_solver": None,
+        "sizes": [1.0],
+        "size_layers": "last",
     }
     with pytest.raises(UserError, match=rf"analysis\.token_identity\.{name} must be"):
         check_choice(2, **{**options, name: value})

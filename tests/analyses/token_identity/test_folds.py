@@ -1,9 +1,11 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from effective_attention.analyses.token_identity.folds import SHARE, make_fold
+from effective_attention.analyses.token_identity.folds import SHARE, make_fold, some_of
 
 
 @given(texts=st.integers(3, 300), folds=st.integers(1, 12), seed=st.integers(0, 3))
@@ -42,3 +44,12 @@ def test_the_first_fold_does_not_depend_on_how_many_there_are():
 def test_what_cannot_be_made(texts, fold, folds):
     with pytest.raises(ValueError, match=f"fold {fold} of {folds} cannot be made of {texts} texts"):
         make_fold(texts, fold, folds, seed=0)
+
+
+def test_smaller_shares_lie_within_larger_ones():
+    texts = np.arange(100, 140)
+    found = [some_of(texts, share, seed=3) for share in (0.01, 0.25, 0.5, 1.0)]
+    assert [len(one) for one in found] == [1, 10, 20, 40]
+    assert all(set(small) < set(large) for small, large in pairwise(found))
+    np.testing.assert_array_equal(found[-1], texts)
+    assert some_of(texts, 0.5, seed=4).tolist() != found[2].tolist()

@@ -28,7 +28,7 @@ COLUMNS = [
     "value",
     "count",
 ]
-COLUMNS += ["examples"]
+COLUMNS += ["examples", "embeddings", "tagset"]
 
 
 def build(context, **options):
@@ -69,7 +69,7 @@ def test_the_table_is_what_the_statistics_say(context, singles, table):
     texts = []
     for index in sample(context, 4).nonzero()[:, 0].tolist():
         found = contributions(singles[index], directions=3, seed=context.seed)
-        tags = tag_names(*(singles[index].tokens[name][0].numpy() for name in ("kind", "upos")))
+        tags = tag_names({name: singles[index].tokens[name][0].numpy() for name in ("kind", "upos")})
         texts.append(Text(found.shares.float().numpy(), found.errors.float().numpy(), tags))
     expected = all_statistics(texts)
     got = table[table["quantity"] != "word"].reset_index(drop=True)
@@ -129,6 +129,70 @@ def test_the_order_of_batches_does_not_matter(subject, alone, table):
         analysis.update(subject.trace(list(reversed(batch))))
     pd.testing.assert_frame_equal(analysis.compute(), table)
     assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_sums_contribute_otherwise_and_are_kept_apart(subject, here, singles, table):
+    from effective_attention.analyses.token_mixing.analysis import SCHEMA
+    from effective_attention.analyses.token_mixing.jacobian import contributions
+
+    table_of(subject, here)
+    assert len(build(here, embeddings="summed")._missing) == len(build(here).needed), "nothing kept is taken for it"
+    summed = table_of(subject, here, embeddings="summed")
+    SCHEMA.check(summed, "token_mixing")
+    assert set(summed["embeddings"]) == {"summed"}
+    assert set(table["embeddings"]) == {"normalised"}
+    shares = contributions(singles[1], directions=3, seed=here.seed, embeddings="summed").shares[:, 1]
+    word = summed[summed["quantity"] == "word"]
+    np.testing.assert_allclose(word["value"].to_numpy(), shares.float().reshape(-1).numpy())
+    assert (summed["value"] - table["value"]).abs().max() > 1e-3
+    pd.testing.assert_frame_equal(table_of(subject, here), table)
+
+
+PENN_OF = {"NOUN": "NN", "PRON": "PRP$", "VERB": "VBZ", "ADJ": "-LRB-"}
+
+
+@pytest.fixture
+def in_penn(here):
+    """The same words, with the Penn Treebank's tags."""
+    from effective_attention.data.annotation.tagging import PENN, UPOS
+
+    def facts(index, known=here.split.token_facts):
+        found = known(index)
+        names = [PENN.index(PENN_OF[UPOS[tag]]) if tag >= 0 else -1 for tag in found["upos"]]
+        return {**found, "xpos": np.array(names)}
+
+    return dataclasses.replace(here, split=dataclasses.replace(here.split, token_facts=facts))
+
+
+def test_the_same_contributions_by_penn_tags(subject, here, in_penn, table, monkeypatch):
+    """By other tags nothing is computed again."""
+    from effective_attention.analyses.token_mixing import analysis as token_mixing
+
+    table_of(subject, here)
+    monkeypatch.setattr(token_mixing, "contributions", None)
+    found = table_of(subject, in_penn, tags="penn")
+    token_mixing.SCHEMA.check(found, "token_mixing")
+    assert set(found["tagset"]) == {"penn"}
+    assert set(found["tag"].dropna()) == {"", "[CLS]", "[SEP]", *PENN_OF.values()}
+    keys = ["quantity", "layer", "statistic", "tag", "group", "offset", "centre", "query", "key"]
+    expected = table.assign(tag=table["tag"].replace(PENN_OF), tagset="penn").sort_values(keys, ignore_index=True)
+    pd.testing.assert_frame_equal(found.sort_values(keys, ignore_index=True), expected)
+
+
+def test_kept_parts_take_the_tags_of_this_run(subject, here, in_penn, table):
+    def facts(index):
+        return {**here.split.token_facts(index), "upos": np.full_like(here.split.token_facts(index)["upos"], 3)}
+
+    table_of(subject, here)
+    other = dataclasses.replace(here, split=dataclasses.replace(here.split, token_facts=facts))
+    assert set(table_of(subject, other)["tag"].dropna()) == {"", "AUX", "[CLS]", "[SEP]"}
+
+
+def test_words_without_penn_tags(alone):
+    from effective_attention.errors import UserError
+
+    with pytest.raises(UserError, match=r"analysis.token_mixing.tags=penn: no word has a tag .*tagger=embedded"):
+        build(alone, tags="penn")
 
 
 # --- going on ---
@@ -244,6 +308,8 @@ def test_find_word(context, choice, place):
         ({"word": 64}, r"analysis.token_mixing.word must be a token of the text, from 0 to \d+, .* got 64"),
         ({"word": -1}, r"word must be a token of the text, from 0 to"),
         ({"word": "zebra"}, r"word must be a token of the text, from 0 to .*\[CLS\].*, got 'zebra'"),
+        ({"tags": "xpos"}, r"analysis.token_mixing.tags must be universal or penn, got 'xpos'"),
+        ({"embeddings": "sum"}, r"analysis.token_mixing.embeddings must be normalised or summed, got 'sum'"),
         ({"word": True}, r"word must be a token's place or what is written there, got True"),
     ],
 )

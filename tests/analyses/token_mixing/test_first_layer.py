@@ -18,6 +18,40 @@ def test_what_the_first_layer_reads_leads_to_every_hidden_state(each_trace):
             torch.testing.assert_close(got[0], expected[row][real], rtol=1e-5, atol=1e-5)  # LLaMA's norm is in float32
 
 
+SUMS = {
+    "bert": "embeddings.LayerNorm",
+    "roberta": "embeddings.LayerNorm",
+    "distilbert": "embeddings.LayerNorm",
+    "electra": "embeddings.LayerNorm",
+}
+
+
+def test_sums_are_what_the_embeddings_layer_norm_reads(each_trace):
+    """By a hook on the module by its name; decoders do not normalise their embeddings."""
+    base, inputs = each_trace.model.base_model, one_text(each_trace, 0)
+    read = []
+    name = SUMS.get(base.config.model_type)
+    if name is not None:
+        hook = base.get_submodule(name).register_forward_pre_hook(lambda _module, args: read.append(args[0]))
+        base(**inputs)
+        hook.remove()
+    expected = read[0].detach() if read else each_trace.hidden[0][0][each_trace.mask[0]][None]
+    with torch.no_grad(), from_first_layer(each_trace.model, inputs, embeddings="summed") as (run, x):
+        hidden, other = run(x), run(x + torch.arange(x.shape[-1]))
+    torch.testing.assert_close(x, expected)
+    for got, changed, known in zip(hidden, other, each_trace.hidden[1:], strict=True):
+        torch.testing.assert_close(got[0], known[0][each_trace.mask[0]], rtol=1e-5, atol=1e-5)
+        assert (changed - got).abs().max() > 1e-3
+
+
+def test_a_sum_is_that_of_token_segment_and_position(make_trace):
+    seen = make_trace()
+    parts, inputs = seen.model.base_model.embeddings, one_text(seen, 0)
+    with torch.no_grad(), from_first_layer(seen.model, inputs, embeddings="summed") as (_, x):
+        words = parts.word_embeddings(inputs["input_ids"]) + parts.token_type_embeddings(inputs["token_type_ids"])
+        torch.testing.assert_close(x[0], words[0] + parts.position_embeddings.weight[: x.shape[1]])
+
+
 def test_another_input_is_really_read(each_trace):
     with torch.no_grad(), from_first_layer(each_trace.model, one_text(each_trace, 0)) as (run, x):
         before, other, after = run(x), run(x.flip(-1)), run(x)

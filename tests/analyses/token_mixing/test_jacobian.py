@@ -11,9 +11,9 @@ from effective_attention.attention.trace import one_text, trace
 WIDTH = 16
 
 
-def autograd_norms(seen, row):
+def autograd_norms(seen, row, embeddings="normalised"):
     """The whole Jacobian in reverse mode, then the norm of each block, (layer, query, key)."""
-    with from_first_layer(seen.model, one_text(seen, row)) as (run, x):
+    with from_first_layer(seen.model, one_text(seen, row), embeddings=embeddings) as (run, x):
         whole = torch.autograd.functional.jacobian(
             lambda y: torch.stack(run(y)), x
         )  # (layer, 1, query, width, 1, key, width)
@@ -21,12 +21,35 @@ def autograd_norms(seen, row):
 
 
 @pytest.mark.parametrize("row", [0, 1])
-def test_exact_norms_are_those_of_autograd(each_trace, row):
-    found = contributions(each_trace, row)
-    expected = autograd_norms(each_trace, row)
+@pytest.mark.parametrize("embeddings", ["normalised", "summed"])
+def test_exact_norms_are_those_of_autograd(each_trace, row, embeddings):
+    found = contributions(each_trace, row, embeddings=embeddings)
+    expected = autograd_norms(each_trace, row, embeddings)
     torch.testing.assert_close(found.norms, expected, rtol=1e-5, atol=1e-6 * float(expected.max()))
     torch.testing.assert_close(found.shares, expected / expected.sum(dim=-1, keepdim=True), rtol=1e-5, atol=1e-6)
     assert not found.errors.any()
+
+
+def test_sums_contribute_through_their_layer_norm(make_trace):
+    """The chain rule by hand: each block times the derivative of its own token's LayerNorm."""
+    seen = make_trace()
+    norm = seen.model.base_model.embeddings.LayerNorm
+    with from_first_layer(seen.model, one_text(seen, 0)) as (run, x):
+        whole = torch.autograd.functional.jacobian(lambda y: torch.stack(run(y)), x)[:, 0, :, :, 0]
+    with from_first_layer(seen.model, one_text(seen, 0), embeddings="summed") as (_, sums):
+        inner = torch.stack([torch.autograd.functional.jacobian(norm, one) for one in sums[0]])  # (key, width, width)
+    expected = torch.einsum("lqdkw,kwv->lqdkv", whole, inner).square().sum(dim=(2, 4)).sqrt()
+    torch.testing.assert_close(contributions(seen, embeddings="summed").norms, expected)
+    assert (contributions(seen).shares - expected / expected.sum(-1, keepdim=True)).abs().max() > 1e-3
+
+
+def test_sums_that_are_narrower_than_the_states_are_exact_with_fewer_directions(make_trace):
+    """ELECTRA's embeddings have 8 numbers here, its states 16."""
+    seen = make_trace("electra")
+    exact = contributions(seen, embeddings="summed")
+    for directions in (8, 12, WIDTH):
+        torch.testing.assert_close(contributions(seen, directions=directions, embeddings="summed").norms, exact.norms)
+    assert bool((contributions(seen, directions=7, embeddings="summed").errors > 0).any())
 
 
 def test_all_directions_are_exact(each_trace):

@@ -1,5 +1,6 @@
 """Words meet sub-tokens where they should, whatever the tokenizer; results are kept; a broken cache does no harm."""
 
+import dataclasses
 import logging
 import re
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from effective_attention.data.annotation import tagging
 from effective_attention.data.annotation.alignment import is_punctuation
-from effective_attention.data.annotation.tagging import KINDS, UPOS, Annotated, TaggedText, annotate
+from effective_attention.data.annotation.tagging import KINDS, PENN, UPOS, Annotated, TaggedText, annotate
 from effective_attention.data.encoding import encode
 
 VOCABULARY = (
@@ -376,6 +377,24 @@ def test_progress_goes_to_stderr_and_only_where_it_takes_long(monkeypatch: pytes
     out, err = capfd.readouterr()
     assert out == ""
     assert err.startswith("parts of speech: 2 of 2 examples, ")
+
+
+# --- the finer tags ---
+
+
+def test_every_sub_token_has_the_penn_tag_of_its_word() -> None:
+    text = "I don't know walking!"
+    words = "I/PRON/3/nsubj do/AUX/3/aux n't/PART/3/advmod know/VERB/3/root walking/NOUN/3/obj !/PUNCT/3/punct"
+    known = StubTagger._known(text, words)
+    fine = dataclasses.replace(known, xpos=("PRP", "VBP", "RB", "VB", "NN", "Verb-Form"))
+    annotated = annotate([(text,)], BERT, 128, None, None, gold=[(fine,)])
+    found = [PENN[number] if number >= 0 else "" for number in annotated.xpos]
+    assert BERT.tokenize(text) == ["i", "don", "'", "t", "know", "walk", "##ing", "!"]
+    assert found == ["", "PRP", "VBP", "RB", "RB", "VB", "NN", "NN", "", ""], "a tag of another kind is none"
+
+
+def test_a_tag_has_one_name() -> None:
+    assert len(set(PENN)) == len(PENN)
 
 
 # --- the cache ---

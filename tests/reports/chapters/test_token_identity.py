@@ -11,11 +11,11 @@ from matplotlib.colors import to_rgba
 from effective_attention.reports.chapters import CHAPTERS
 from effective_attention.reports.chapters.token_identity import CHAPTER
 from effective_attention.reports.chapters.token_identity.figures import MAP_COLOURS
-from effective_attention.reports.chapters.token_identity.reductions import rates
-from effective_attention.reports.chapters.token_identity.tables import identity_rates
+from effective_attention.reports.chapters.token_identity.reductions import by_size, of_size, rates
+from effective_attention.reports.chapters.token_identity.tables import identity_rates, size_rates
 from effective_attention.reports.drawing.files import write_figures
 from effective_attention.reports.grid import NONE
-from effective_attention.reports.papers.brunner2020 import BRUNNER_RATES
+from effective_attention.reports.papers.brunner2020 import BRUNNER_RATES, BRUNNER_SIZES
 from effective_attention.reports.report import write_report
 from effective_attention.reports.runs import RunResults
 from helpers.figures import FIGURES, Make, both_weights, can_draw, figures_of, line_of, plots, said_of_runs
@@ -132,6 +132,23 @@ def test_neighbours_before_are_blue_and_after_red(make_tables: Make) -> None:
         np.testing.assert_allclose(line.get_ydata(), mine[mine["offset"] == offset]["value"])
         red, _, blue, _ = to_rgba(line.get_color())
         assert (red > blue) == (offset > 0)
+
+
+def test_sizes_by_the_tokens_trained_on_with_the_papers_beside(make_tables: Make) -> None:
+    table = make_tables(layers=2)["token_identity"]
+    sizes = of_size(table)[of_size(table)["map"] == "mlp"]
+    mine = sizes[sizes["distance"] == "l2"].set_index(["part", "share"])
+    (axes,) = plots(FIGURES["token_identity_size"](table))
+    line = line_of(axes, "MLP, L2")
+    np.testing.assert_allclose(line.get_xdata(), mine.loc["train"]["tokens"].astype(float))
+    np.testing.assert_allclose(line.get_ydata(), mine.loc["test"]["value"])
+    grid = size_rates(table)
+    assert [row[4:6] for row in grid.rows if row[1:3] == ["MLP", "L2"] and row[0] == "MRPC"] == [
+        [f"{rate:.3f}" for rate in by_size(mine.reset_index())["value"]]
+    ]
+    assert grid.rows[-1][4:6] == [f"{BRUNNER_SIZES[share]:.3f}" for share in (0.5, 1.0)]
+    assert not can_draw("token_identity_size", table[table["experiment"] != "size"])
+    assert size_rates(table[table["experiment"] != "size"]).rows == []
 
 
 def test_experiments_left_out_have_no_figure(make_tables: Make, tmp_path: Path) -> None:

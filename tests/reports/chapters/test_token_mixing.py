@@ -49,6 +49,16 @@ def test_two_runs_are_drawn_apart(make_tables: Make) -> None:
         assert "finetuned" in said, name
 
 
+def test_both_kinds_of_embeddings_are_drawn_apart(make_tables: Make) -> None:
+    table = make_tables(layers=2)["token_mixing"]
+    both = pd.concat([table, table.assign(embeddings="summed", value=table["value"] / 2)], ignore_index=True)
+    figure = FIGURES["token_mixing"](both)
+    shares = [line_of(axes, "ours").get_ydata() for axes in plots(figure)[1::2]]
+    assert len(shares) == 2
+    np.testing.assert_allclose(shares[1], np.asarray(shares[0]) / 2)
+    assert {"normalised", "summed"} <= set(said_of_runs(figure).replace("\n", " ").replace(",", " ").split())
+
+
 def test_the_chapter_names_the_paper() -> None:
     assert CHAPTER.source.startswith("Brunner et al. 2020")
     assert CHAPTER.paper_says
@@ -150,6 +160,16 @@ def test_parts_of_speech_are_ordered_by_the_last_layers_median_and_all_layers_ar
     assert [label.get_text() for label in axes[-1].get_xticklabels()] == order
     two = plots(FIGURES["token_mixing_tags"](both_weights(make_tables, "token_mixing", layers=4)))
     assert [axis.get_title() for axis in two] == ["layer 0", "layer 1", "layer 3"] * 2
+
+
+def test_many_tags_have_a_line_for_each_layer(make_tables: Make) -> None:
+    table = make_tables(layers=3)["token_mixing"]
+    noun = table[table["tag"] == "NOUN"]
+    more = [noun.assign(tag=tag) for tag in ("VB", "VBD", "VBG", "VBN", "VBP", "VBZ", "JJ", "JJR", "JJS")]
+    axes = plots(FIGURES["token_mixing_tags"](pd.concat([table, *more], ignore_index=True).assign(tagset="penn")))
+    assert [axis.get_title() for axis in axes] == ["layer 0", "layer 1", "layer 2"]
+    assert len({round(axis.get_position().x0, 3) for axis in axes}) == 1
+    assert len(axes[-1].get_xticklabels()) == 27
 
 
 def test_a_part_of_speech_one_layer_lacks_leaves_a_gap(make_tables: Make) -> None:

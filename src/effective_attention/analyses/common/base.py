@@ -45,6 +45,7 @@ class SplitFacts:
         token_ids: Those of one example, by its number; None: not known.
         texts: What was tokenised, a text or a pair, by the example's number; None: not known.
         relations: Names of the dependency relations that tokens have; empty without a tagger.
+        token_facts: What the tokens of one example are, by its number; see the module ``tokens``; None: not known.
     """
 
     examples: int
@@ -53,6 +54,7 @@ class SplitFacts:
     token_ids: Callable[[int], list[int]] | None = None
     texts: Callable[[int], tuple[str, ...]] | None = None
     relations: tuple[str, ...] = ()
+    token_facts: Callable[[int], Mapping[str, NDArray[Any]]] | None = None
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 from effective_attention.attention.extra_maps import chosen_maps
@@ -31,6 +32,12 @@ def check_flag(option: str, value: Any) -> None:
     """Refuse a value that is neither true nor false."""
     if not isinstance(value, bool):
         raise UserError(f"{option} must be true or false, got {value!r}")
+
+
+def check_one_of(option: str, value: Any, known: Sequence[str]) -> None:
+    """Refuse a value that is none of the known words."""
+    if value not in known:
+        raise UserError(f"{option} must be {' or '.join(known)}, got {value!r}")
 
 
 def check_maps(option: str, maps: Any) -> tuple[str, ...]:

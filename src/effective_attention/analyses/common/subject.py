@@ -22,7 +22,7 @@ from effective_attention.data.batches import Batch, Batches, EncodedSplit, Lengt
 from effective_attention.errors import UserError
 from effective_attention.io import fingerprint
 
-_TOKEN_FACTS = ("kind", "upos", "word", "first", "head", "relation")
+_TOKEN_FACTS = ("kind", "upos", "xpos", "word", "first", "head", "relation")
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,12 @@ class Subject:
             token_ids=lambda index: encoded.row(index)[0].tolist(),
             texts=self.split.examples.texts.__getitem__,
             relations=self.annotated.relations,
+            token_facts=self._token_facts,
         )
+
+    def _token_facts(self, index: int) -> dict[str, Any]:
+        span = self.annotated.span(index)
+        return {name: getattr(self.annotated, name)[span] for name in _TOKEN_FACTS}
 
     @cached_property
     def _fingerprint(self) -> str:

@@ -1,10 +1,11 @@
 """What kind of token is each? The tensors that analyses select queries and keys with.
 
 ``Trace.tokens`` holds, for each token, -1 on padding: ``kind`` (index into ``KINDS``), ``upos`` (index into ``UPOS``,
--1 where there is no tagger or no word), ``word`` (number of its word in the example), ``first`` (1 on the first
-sub-token of a word), ``head`` (number of the word its word depends on, its own for a root, -1: no word, -2: the head
-has no token) and ``relation`` (index into ``Context.relations``, -1: no word). Where the data marks words
-(``task=agreement`` does) there is ``role`` too, an index into ``ROLES``.
+-1 where there is no tagger or no word), ``xpos`` (index into ``PENN``, likewise, and where the tag is of another kind),
+``word`` (number of its word in the example), ``first`` (1 on the first sub-token of a word), ``head`` (number of the
+word its word depends on, its own for a root, -1: no word, -2: the head has no token) and ``relation`` (index into
+``Context.relations``, -1: no word). Where the data marks words (``task=agreement`` does) there is ``role`` too, an
+index into ``ROLES``.
 """
 
 from __future__ import annotations

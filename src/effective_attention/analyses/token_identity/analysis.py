@@ -44,7 +44,7 @@ from effective_attention.processes import rank_and_world, wait_for_others
 from effective_attention.progress import progress
 
 _VERSION = 1  # of what a unit finds; another number, and nothing kept is taken for it
-_KEYS = ("map", "distance", "solver", "layer", "tested_layer", "offset", "fold")
+_KEYS = ("map", "distance", "solver", "layer", "tested_layer", "offset", "fold", "share")
 SCHEMA = Schema(
     (
         Column("experiment", "what is looked for, see token_identity.units", "name", EXPERIMENTS, key=True),
@@ -55,6 +55,7 @@ SCHEMA = Schema(
         Column("tested_layer", "whose output the map was tested on, counted from 0", "whole", low=0, key=True),
         Column("offset", "of the neighbour that is looked for, in tokens; 0: the token itself", "whole", key=True),
         Column("fold", "which split into training and test texts, counted from 0", "whole", low=0, key=True),
+        Column("share", "of the fold's training texts that the map was trained on", low=0, high=1, key=True),
         Column("part", "texts the map was trained on, or others", "name", ("train", "test"), key=True),
         Column("value", "share of tokens that were identified", low=0, high=1),
         Column("baseline", "share that guessing among the tokens of the text would identify", low=0, high=1),
@@ -64,7 +65,7 @@ SCHEMA = Schema(
         Column("examples", "how many texts took part", "whole", low=0),
     ),
     blocks=(
-        Block({"experiment": ("input", "previous", "neighbours")}, (*_KEYS, "part")),
+        Block({"experiment": ("input", "previous", "neighbours", "size")}, (*_KEYS, "part")),
         Block({"experiment": "transfer", "part": "test"}, _KEYS),
     ),
 )
@@ -74,17 +75,19 @@ class TokenIdentity(Study):
     """How many hidden tokens can still be told from the others of their text; ``SCHEMA`` describes the table.
 
     Args:
-        experiments: Some of ``input``, ``transfer``, ``previous``, ``neighbours``.
+        experiments: Some of ``input``, ``transfer``, ``previous``, ``neighbours``, ``size``.
         maps: Some of ``naive``, ``linear``, ``mlp``.
         distances: Some of ``cosine``, ``l2``; each is the loss and the distance of the lookup.
         solver: Of the linear map, ``adam`` or ``ridge``.
         compare_ridge: Under Adam, the closed form of the linear map as well, for ``input``.
         folds: Of ``input``.
-        other_maps: Of ``previous`` and ``neighbours``; None: as ``maps``.
+        other_maps: Of ``previous``, ``neighbours`` and ``size``; None: as ``maps``.
         other_solver: Likewise; None: as ``solver``.
         other_folds: Likewise.
         neighbours: How far away, each to both sides.
         layers: ``all``, or a list of layers whose output is mapped.
+        sizes: Of ``size``: on which shares of the training texts maps are trained.
+        size_layers: Of ``size``: ``last``, ``all``, or a list of layers.
         limit: How many random examples; None: all.
         learning_rate: Of Adam.
         batch_size: Tokens a step.
@@ -112,6 +115,8 @@ class TokenIdentity(Study):
         other_folds: int = 1,
         neighbours: Sequence[int] = (1, 2, 3),
         layers: Any = "all",
+        sizes: Sequence[float] = (0.5, 0.8, 0.9, 1.0),
+        size_layers: Any = "last",
         limit: int | None = None,
         learning_rate: float = 1e-4,
         batch_size: int = 256,
@@ -125,6 +130,8 @@ class TokenIdentity(Study):
             "maps": maps,
             "distances": distances,
             "layers": layers,
+            "sizes": sizes,
+            "size_layers": size_layers,
             "solver": solver,
             "compare_ridge": compare_ridge,
             "folds": folds,
@@ -217,7 +224,9 @@ class TokenIdentity(Study):
                     f"analysis.token_identity: {self.parts.path(unit.name)} is not there, or damaged; start again, "
                     f"with a data.token_cache that all processes share"
                 )
-            facts = {name: getattr(unit, name) for name in ("map", "distance", "solver", "layer", "offset", "fold")}
+            facts = {
+                name: getattr(unit, name) for name in ("map", "distance", "solver", "layer", "offset", "fold", "share")
+            }
             rows = pd.DataFrame(found).assign(**facts)
             parts.append(rows[[self.chosen.shows(unit, experiment) for experiment in rows["experiment"]]])
         table = pd.concat(parts, ignore_index=True).assign(examples=len(self.texts))

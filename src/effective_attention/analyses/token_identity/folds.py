@@ -52,3 +52,13 @@ def make_fold(texts: int, fold: int, folds: int, seed: int) -> Fold:
     parts = np.split(circle, [tested, tested + share])
     test, validation, train = (np.sort(part) for part in parts)
     return Fold(train, validation, test)
+
+
+def some_of(texts: NDArray[np.int64], share: float, seed: int) -> NDArray[np.int64]:
+    """Return a random share of some texts, at least one, in ascending order; smaller shares lie within larger ones.
+
+    >>> some_of(np.arange(10), 0.5, seed=0).size, some_of(np.arange(10), 1.0, seed=0).size
+    (5, 10)
+    """
+    order = torch.randperm(len(texts), generator=torch.Generator().manual_seed(seed)).numpy()
+    return np.sort(texts[order[: max(1, round(share * len(texts)))]])

@@ -16,7 +16,7 @@ from effective_attention.analyses.token_identity.maps import Kind
 from effective_attention.analyses.token_identity.units import Solver, Unit, list_units
 from effective_attention.errors import UserError
 
-EXPERIMENTS = ("input", "transfer", "previous", "neighbours")
+EXPERIMENTS = ("input", "transfer", "previous", "neighbours", "size")
 _OPTION = "analysis.token_identity"
 _LISTS: dict[str, tuple[str, ...]] = {
     "experiments": EXPERIMENTS,
@@ -41,6 +41,8 @@ class Chosen:
     other_folds: int
     neighbours: tuple[int, ...]
     layers: tuple[int, ...]
+    sizes: tuple[float, ...]
+    size_layers: tuple[int, ...]
 
     def units(self) -> list[Unit]:
         """Quick ones first: naive maps, then linear ones, then MLPs, as they are named."""
@@ -58,7 +60,15 @@ class Chosen:
                 maps = _with_solvers(self.other_maps, self.other_solver)
                 places = self._places(offsets, self.other_folds)
                 found += list_units(experiment, maps, self.distances, places, self.other_folds)
-        return found
+        return [*found, *self._size_units()]
+
+    def _size_units(self) -> list[Unit]:
+        """Trained maps alone: the naive one learns from no text."""
+        if "size" not in self.experiments:
+            return []
+        maps = [one for one in _with_solvers(self.other_maps, self.other_solver) if one[0] != "naive"]
+        places = [(layer, 0, fold) for layer in self.size_layers for fold in range(self.other_folds)]
+        return list_units("size", maps, self.distances, places, self.other_folds, self.sizes)
 
     def shows(self, unit: Unit, experiment: str) -> bool:
         """Whether a unit's result for ``experiment`` is shown; the closed form beside Adam is not transferred."""
@@ -98,9 +108,22 @@ def check_choice(model_layers: int, **options: Any) -> Chosen:
     near = options["neighbours"]
     good = _is_list(near) and len(near) > 0 and all(map(is_whole_number, near)) and len(set(near)) == len(near)
     _check("neighbours", good, "a list of different distances of 1 or more, such as [1, 2, 3]", near)
-    chosen = _layers(options["layers"], model_layers)
-    lists = {name: tuple(options[name]) for name in (*_LISTS, "neighbours")}
-    return Chosen(**{**options, **lists, "layers": chosen})
+    _check_sizes(options)
+    chosen = {name: _layers(name, options[name], model_layers) for name in ("layers", "size_layers")}
+    lists = {name: tuple(options[name]) for name in (*_LISTS, "neighbours", "sizes")}
+    return Chosen(**{**options, **lists, **chosen})
+
+
+def _check_sizes(options: dict[str, Any]) -> None:
+    sizes = options["sizes"]
+    good = _is_list(sizes) and len(sizes) > 0 and all(map(_is_share, sizes)) and len(set(sizes)) == len(sizes)
+    _check("sizes", good, "a list of different shares above 0 and up to 1, such as [0.5, 1.0]", sizes)
+    trained = set(options["other_maps"]) - {"naive"} or "size" not in options["experiments"]
+    _check("other_maps", bool(trained), "linear, mlp or both for the experiment size", options["other_maps"])
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1
 
 
 def check_numbers(**options: Any) -> None:
@@ -145,10 +168,10 @@ def check_texts(chosen: Chosen, texts: NDArray[np.int64], lengths: NDArray[np.in
                 )
 
 
-def _layers(wanted: Any, layers: int) -> tuple[int, ...]:
-    option = f"{_OPTION}.layers"
+def _layers(name: str, wanted: Any, layers: int) -> tuple[int, ...]:
+    option = f"{_OPTION}.{name}"
     numbers = wanted if _is_list(wanted) else [wanted]
-    _check("layers", len(numbers) > 0, f"all, or a list of layers from 0 to {layers - 1}", wanted)
+    _check(name, len(numbers) > 0, f"all, or a list of layers from 0 to {layers - 1}", wanted)
     return tuple(sorted({layer for number in numbers for layer in layer_numbers(number, layers, option)}))
 
 

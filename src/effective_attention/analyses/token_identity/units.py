@@ -5,7 +5,8 @@ Experiments (Brunner et al. 2020; layer l counted from 0, e^l its output, x = e^
 - ``input``: e_i^l to x_i (Fig. 2a, 7, 38, 39);
 - ``transfer``: the first fold's map of ``input``, tested on every layer (Fig. 2b, 8-10), so no unit of its own;
 - ``previous``: e_i^l to e_i^(l-1), looked up among the states of layer l - 1 (Fig. 11-13);
-- ``neighbours``: e_i^l to x_(i+k); tokens without such a neighbour are left out (Fig. 14-17).
+- ``neighbours``: e_i^l to x_(i+k); tokens without such a neighbour are left out (Fig. 14-17);
+- ``size``: as ``input``, but trained on a share of the training texts; smaller shares lie within larger ones (B.2).
 
 What a unit finds depends on the unit, the seed and the optimiser's options only: not on the units before it, nor on who
 does it.
@@ -16,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Literal
 
@@ -25,7 +26,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from effective_attention.analyses.token_identity.folds import Fold, make_fold
+from effective_attention.analyses.token_identity.folds import Fold, make_fold, some_of
 from effective_attention.analyses.token_identity.lookup import Distance, Rate, identify
 from effective_attention.analyses.token_identity.maps import Kind, Pairs, Training, Weights, apply_map, train_map
 from effective_attention.analyses.token_identity.ridge import Gram, best_map, ridge_maps
@@ -42,6 +43,7 @@ class Unit:
         layer: Whose output is mapped.
         offset: Of the neighbour that is looked for.
         folds: How many there are, of which ``fold`` is one.
+        share: Of the fold's training texts that the map is trained on.
     """
 
     experiment: str
@@ -52,11 +54,13 @@ class Unit:
     offset: int
     fold: int
     folds: int
+    share: float = 1.0
 
     @property
     def name(self) -> str:
         facts = self.experiment, self.map, self.solver, self.distance
-        return "-".join([*facts, f"layer{self.layer}", f"offset{self.offset}", f"fold{self.fold}of{self.folds}"])
+        size = [f"share{self.share:g}"] if self.experiment == "size" else []
+        return "-".join([*facts, f"layer{self.layer}", f"offset{self.offset}", f"fold{self.fold}of{self.folds}", *size])
 
     @property
     def target(self) -> int:
@@ -70,6 +74,7 @@ def list_units(
     distances: Collection[Distance],
     places: Collection[tuple[int, int, int]],
     folds: int,
+    shares: Collection[float] = (1.0,),
 ) -> list[Unit]:
     """Every combination for one experiment.
 
@@ -77,17 +82,24 @@ def list_units(
     they share a Gram matrix.
 
     Args:
-        experiment: ``input``, ``previous`` or ``neighbours``.
+        experiment: ``input``, ``previous``, ``neighbours`` or ``size``.
         maps: With the solver of each.
         distances: Each is loss and lookup.
         places: Layer, offset and fold.
         folds: How many there are.
+        shares: Of the training texts.
     """
     found = []
+    every = [(distance, *place, folds, share) for share in shares for distance in distances for place in places]
     for kind, solver in maps:
-        units = [Unit(experiment, kind, solver, distance, *place, folds) for distance in distances for place in places]
-        found += sorted(units, key=lambda unit: (unit.layer, unit.offset, unit.fold)) if solver == "ridge" else units
+        units = [Unit(experiment, kind, solver, *one) for one in every]
+        found += sorted(units, key=_shared_gram) if solver == "ridge" else units
     return found
+
+
+def _shared_gram(unit: Unit) -> tuple[float, ...]:
+    """Return what decides the Gram matrix of a unit's training tokens."""
+    return unit.layer, unit.offset, unit.fold, unit.folds, unit.share
 
 
 @dataclass
@@ -114,7 +126,8 @@ class UnitTrainer:
         return {}
 
     def fold(self, unit: Unit) -> Fold:
-        return make_fold(len(self.texts), unit.fold, unit.folds, self.seed)
+        whole = make_fold(len(self.texts), unit.fold, unit.folds, self.seed)
+        return replace(whole, train=some_of(whole.train, unit.share, self.seed))
 
     @torch.no_grad()
     def do(self, unit: Unit) -> dict[str, NDArray[Any]]:
@@ -167,7 +180,7 @@ class UnitTrainer:
         return trained.weights, trained.epochs
 
     def _gram(self, unit: Unit, source: Tensor) -> Gram:
-        key = unit.layer, unit.offset, unit.fold, unit.folds
+        key = _shared_gram(unit)
         if key not in self._grams:
             self._grams.clear()
             self._grams[key] = Gram.of(source)

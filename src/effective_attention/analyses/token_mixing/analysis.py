@@ -2,10 +2,9 @@
 
 Brunner et al. (2020), section 5 and appendix C, D.2: hidden token attribution. The contribution of input token i to the
 hidden embedding of token j in layer l is ``c_ij^l = ||de_j^l/dx_i|| / sum_k ||de_j^l/dx_k||`` (Eq. 11). ``x_i`` is what
-the first layer
-reads: token, segment and position embeddings added up, after the embeddings' LayerNorm where there is one. Layers are
-    counted
-from 0: layer 0 is the first layer's output.
+the first layer reads: token, segment and position embeddings added up, after the embeddings' LayerNorm where there is
+one; ``embeddings=summed`` takes the sum before the LayerNorm instead, which the paper's text describes ("the sum of the
+token-, segment- and position embeddings"). Layers are counted from 0: layer 0 is the first layer's output.
 
 The table holds, by ``quantity`` (see ``attribution.statistics`` for each): ``own`` (c_jj; Fig. 3a and, by part of
 speech, 26-37), ``not_largest`` (Fig. 3b), ``neighbour`` (Fig. 4a), ``offset`` (Fig. 4b), ``cls`` (Fig. 18: the token
@@ -13,8 +12,9 @@ that the model answers from), ``word`` (Fig. 19-25: one token of one text throug
 
 Deviations. The norms are estimated from some random directions, which costs a small part of the exact ones; ``error``
 is the estimate's own mean relative standard error, and ``directions=exact`` has none. By default a random sample of the
-split is used. Parts of speech are universal ones, not the Penn Treebank's. Each finished text is kept, so that a run
-that is killed goes on.
+split is used. Parts of speech are universal ones; ``tags=penn`` takes the Penn Treebank's, as the paper does. Each
+finished text is kept, so that a run that is killed goes on; tags are no part of what is kept, so that another run may
+split the same contributions by other tags.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 import pandas as pd
@@ -31,10 +31,10 @@ from jaxtyping import Int
 from numpy import ndarray
 
 from effective_attention.analyses.common.base import Analysis, Context, Study
-from effective_attention.analyses.common.options import check_example, check_limit, is_whole_number
+from effective_attention.analyses.common.options import check_example, check_limit, check_one_of, is_whole_number
 from effective_attention.analyses.common.samples import sample
 from effective_attention.analyses.common.schema import LAYER, Block, Column, Schema
-from effective_attention.analyses.token_mixing.first_layer import from_first_layer
+from effective_attention.analyses.token_mixing.first_layer import Embeddings, from_first_layer
 from effective_attention.analyses.token_mixing.jacobian import contributions
 from effective_attention.analyses.token_mixing.statistics import (
     BOX,
@@ -47,7 +47,7 @@ from effective_attention.analyses.token_mixing.statistics import (
 )
 from effective_attention.attention.trace import Trace, one_text
 from effective_attention.attributions.answer import answer_position
-from effective_attention.data.annotation.tagging import KINDS, UPOS
+from effective_attention.data.annotation.tagging import KINDS, PENN, UPOS
 from effective_attention.errors import UserError, first_line
 from effective_attention.io import PartStore, check_disk
 from effective_attention.processes import gather, wait_for_others
@@ -55,6 +55,9 @@ from effective_attention.processes import gather, wait_for_others
 DIRECTIONS = 28
 """Within 3 % of the exact contributions on MRPC with MiniLM (long texts need most); ``benchmarks/token_mixing.py``."""
 _QUANTITIES = ("own", "not_largest", "neighbour", "offset", "cls", "error", "word")
+_EMBEDDINGS = get_args(Embeddings)
+_TAGSETS = {"universal": ("upos", UPOS), "penn": ("xpos", PENN)}
+"""The name of a token's number among the facts of tokens, and the names that are numbered."""
 _STATISTICS = (*BOX, "share", "relative", "total", "standard_error")
 SCHEMA = Schema(
     (
@@ -65,7 +68,7 @@ SCHEMA = Schema(
             "tag",
             "part of speech of the words; '' for all tokens",
             "name",
-            ("", *UPOS, CLS, SEP),
+            tuple(dict.fromkeys(("", *UPOS, CLS, SEP, *PENN))),
             key=True,
             missing=True,
         ),
@@ -92,6 +95,8 @@ SCHEMA = Schema(
         Column("value", "share of the contributions; of tokens (not_largest); relative (error)", low=0),
         Column("count", "how many tokens or contributions are behind the value", "whole", low=0, missing=True),
         Column("examples", "how many texts of the sample were used", "whole", low=1),
+        Column("embeddings", "what contributes: embeddings after their LayerNorm, or before", "name", _EMBEDDINGS),
+        Column("tagset", "whose parts of speech: universal ones, or the Penn Treebank's", "name", tuple(_TAGSETS)),
     ),
     blocks=(
         Block({"quantity": "own", "statistic": BOX}, ("layer", "tag")),
@@ -108,10 +113,12 @@ _VERSION = 1  # of what a part holds; another number, and nothing kept is taken 
 Part = Mapping[str, Any]
 
 
-def tag_names(kind: Int[ndarray, " key"], upos: Int[ndarray, " key"]) -> ndarray:
+def tag_names(facts: Mapping[str, Int[ndarray, " key"]], tags: str = "universal") -> ndarray:
     """Each token's tag: [CLS], [SEP], its word's part of speech, or nothing."""
     special = {KINDS.index("cls"): CLS, KINDS.index("sep"): SEP}
-    names = [special.get(int(one), UPOS[tag] if tag >= 0 else "") for one, tag in zip(kind, upos, strict=True)]
+    fact, known = _TAGSETS[tags]
+    numbers = zip(facts["kind"], facts[fact], strict=True)
+    names = [special.get(int(kind), known[tag] if tag >= 0 else "") for kind, tag in numbers]
     return np.array(names, dtype=np.str_)
 
 
@@ -143,6 +150,10 @@ class TokenMixing(Study):
         example: Which example of the split the word is in, counted from 0.
         word: The token whose context is followed: its place, counted from 0, or what is written there (its first
             occurrence).
+        embeddings: What contributes: ``normalised``, what the first layer reads, or ``summed``, the embeddings before
+            their LayerNorm. Where a model has none, both are the same.
+        tags: By which parts of speech: ``universal``, or ``penn``, the Penn Treebank's, where the tagger or the data
+            has them.
     """
 
     schema = SCHEMA
@@ -158,9 +169,13 @@ class TokenMixing(Study):
         directions: int | str = DIRECTIONS,
         example: int = 0,
         word: int | str = 1,
+        embeddings: str = "normalised",
+        tags: str = "universal",
     ) -> None:
         check_limit("analysis.token_mixing.limit", limit)
         _check_directions(directions)
+        check_one_of("analysis.token_mixing.embeddings", embeddings, _EMBEDDINGS)
+        check_one_of("analysis.token_mixing.tags", tags, list(_TAGSETS))
         if not isinstance(word, int | str) or isinstance(word, bool):
             raise UserError(
                 f"analysis.token_mixing.word must be a token's place or what is written there, got {word!r}"
@@ -169,6 +184,8 @@ class TokenMixing(Study):
         self.wanted_directions = directions
         self.example = example
         self.word = word
+        self.embeddings: Any = embeddings
+        self.tags = tags
 
     def obstacle(self, context: Context) -> str | None:
         """Ask too whether the place is found where the model's first layer reads its input."""
@@ -176,7 +193,8 @@ class TokenMixing(Study):
         if found is not None or context.probe is None:
             return found
         try:
-            with from_first_layer(context.probe.transformer, one_text(context.probe, 0)):
+            text = one_text(context.probe, 0)
+            with from_first_layer(context.probe.transformer, text, embeddings=self.embeddings):
                 return None
         except ValueError as error:
             return first_line(error)
@@ -193,6 +211,7 @@ class TokenMixing(Study):
         self._check_word()
         self.sample = sample(context, self.limit).nonzero()[:, 0].tolist() if context.text is None else []
         self.needed = sorted({*self.sample, *([self.example] if context.text is None else [])})
+        self._check_tags()
         self._check_disk()
         return self
 
@@ -217,6 +236,23 @@ class TokenMixing(Study):
             )
         return place
 
+    def _check_tags(self) -> None:
+        if self.tags == "penn" and self.sample and not self._has_penn_tags():
+            raise UserError(
+                "analysis.token_mixing.tags=penn: no word has a tag of the Penn Treebank; take a tagger of English "
+                "that has them (tagger=embedded), or tags=universal"
+            )
+
+    def _has_penn_tags(self) -> bool:
+        return any((self._facts(index)["xpos"] >= 0).any() for index in self.sample)
+
+    def _facts(self, index: int) -> Mapping[str, Any]:
+        """Tell what the tokens of an example are."""
+        facts = self.context.split.token_facts
+        if facts is None:
+            raise ValueError("token_mixing needs to know what tokens are (SplitFacts.token_facts)")
+        return facts(index)
+
     def _check_disk(self) -> None:
         context = self.context
         lengths = (
@@ -230,6 +266,7 @@ class TokenMixing(Study):
     @cached_property
     def _folder(self) -> Path | None:
         options = {"directions": self.directions, "seed": self.context.seed, "version": _VERSION}
+        options |= {} if self.embeddings == "normalised" else {"embeddings": self.embeddings}
         return None if self.context.folder is None else self.context.folder("token_mixing", options)
 
     @cached_property
@@ -252,12 +289,12 @@ class TokenMixing(Study):
 
     def _part(self, trace: Trace, row: int) -> dict[str, Any]:
         """All that is kept of a text."""
-        found = contributions(trace, row, directions=self.directions, seed=self.context.seed)
+        options: Any = {"directions": self.directions, "seed": self.context.seed, "embeddings": self.embeddings}
+        found = contributions(trace, row, **options)
         real = trace.mask[row]
-        facts = {name: trace.tokens[name][row][real].cpu().numpy() for name in ("kind", "upos") if name in trace.tokens}
         numbers = {name: getattr(found, name).float().cpu().numpy() for name in ("shares", "errors")}
         answer = int(real[: int(answer_position(trace)[row])].sum())  # counted without padding
-        return {**numbers, **facts, "ids": trace.inputs["input_ids"][row][real].cpu().numpy(), "answer": answer}
+        return {**numbers, "ids": trace.inputs["input_ids"][row][real].cpu().numpy(), "answer": answer}
 
     # --- the answer ---
 
@@ -265,8 +302,8 @@ class TokenMixing(Study):
         wait_for_others()
         parts = _from_all({index: part for index in self.needed if (part := self._parts.read(str(index))) is not None})
         texts = [
-            Text(part["shares"], part["errors"], tag_names(part["kind"], part["upos"]), _answer(part))
-            for part in (parts[index] for index in self.sample if index in parts)
+            Text(part["shares"], part["errors"], tag_names(self._facts(index), self.tags), _answer(part))
+            for index, part in ((index, parts[index]) for index in self.sample if index in parts)
         ]
         tables = [all_statistics(texts)] if texts else []
         shown = self._text() if self.context.text is not None else parts.get(self.example)
@@ -276,7 +313,8 @@ class TokenMixing(Study):
                 word_context(shown["shares"], self._place(ids), self.context.tokenizer.convert_ids_to_tokens(ids))
             )
         table = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
-        table = table.assign(examples=max(len(texts), 1)).reindex(columns=SCHEMA.names)
+        table = table.assign(examples=max(len(texts), 1), embeddings=self.embeddings, tagset=self.tags)
+        table = table.reindex(columns=SCHEMA.names)
         return table.astype(dict.fromkeys(_WHOLE, "Int64") | {"value": "float64"})
 
     def _text(self) -> Part:

@@ -4,6 +4,9 @@ What the first layer reads, ``x``, is ``hidden_states[0]``: the sum of token, se
 their LayerNorm where there is one. Where ``x`` goes in differs from family to family, and is found by looking: the
 outermost module that is handed ``x`` and in which the first attention happens. It is then handed another ``x`` in its
 place.
+
+``embeddings="summed"`` goes one step further back: ``x`` is then the sum itself, before the LayerNorm, and goes in
+there. Where embeddings are not normalised, both are the same.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
@@ -21,11 +24,13 @@ from transformers import PreTrainedModel
 from effective_attention.attention.rerun import Call, watching
 
 Hidden = Callable[[Tensor], tuple[Tensor, ...]]
+Embeddings = Literal["normalised", "summed"]
+_NORMS = ("LayerNorm", "RMSNorm")  # how the classes of normalisations end
 
 
 @contextmanager
 def from_first_layer(
-    model: PreTrainedModel, inputs: Mapping[str, Tensor]
+    model: PreTrainedModel, inputs: Mapping[str, Tensor], *, embeddings: Embeddings = "normalised"
 ) -> Iterator[tuple[Hidden, Float[Tensor, "1 key width"]]]:
     """``run`` and ``x``: ``run(x)`` is the output of every layer, each (1, query, width); the model's head is left out.
 
@@ -34,13 +39,14 @@ def from_first_layer(
     Args:
         model: Any transformers model whose attention goes through the ``AttentionInterface``.
         inputs: One text without padding, see ``trace.one_text``.
+        embeddings: What ``x`` is: ``normalised``, what the first layer reads; ``summed``, before their LayerNorm.
 
     Raises:
         ValueError: The place where ``x`` goes in cannot be found.
     """
     base = model.base_model
     with watching(model) as calls:
-        entrance, start = _find_entrance(base, inputs, calls)
+        entrance, start = _find_entrance(base, inputs, calls, embeddings)
         given = _Replacement(entrance)
         hook = entrance.module.register_forward_pre_hook(given, with_kwargs=True)
 
@@ -96,8 +102,30 @@ class _Handover:
 
 
 @torch.no_grad()
-def _find_entrance(base: PreTrainedModel, inputs: Mapping[str, Tensor], calls: list[Call]) -> tuple[_Entrance, Tensor]:
-    """Run once and see who is handed ``x`` before the first attention and done after it; the first is the outermost."""
+def _find_entrance(
+    base: PreTrainedModel, inputs: Mapping[str, Tensor], calls: list[Call], embeddings: Embeddings
+) -> tuple[_Entrance, Tensor]:
+    """Run once and see who is handed ``x`` before the first attention and done after it; the first is the outermost.
+
+    For sums, the module is the last normalisation before it, if there is one.
+    """
+    handovers, start = _watch_handovers(base, inputs, calls)
+    for place, handover in enumerate(handovers):
+        if handover.begin == 0 < handover.end and _same(handover.value, start):
+            norms = [one for one in handovers[:place] if type(one.entrance.module).__name__.endswith(_NORMS)]
+            if embeddings == "summed" and norms:
+                return norms[-1].entrance, norms[-1].value.clone()
+            return replace(handover.entrance, turned=handover.value.shape != start.shape), start.clone()
+    raise ValueError(
+        f"where {type(base).__name__}'s first layer reads its input cannot be found, so that nothing can be attributed "
+        f"to it; see docs/models.md for models of which it can"
+    )
+
+
+def _watch_handovers(
+    base: PreTrainedModel, inputs: Mapping[str, Tensor], calls: list[Call]
+) -> tuple[list[_Handover], Tensor]:
+    """Run once; return what modules were handed, in order, and what the first layer read."""
     open_handovers: list[list[_Handover]] = []
     handovers: list[_Handover] = []
 
@@ -120,13 +148,7 @@ def _find_entrance(base: PreTrainedModel, inputs: Mapping[str, Tensor], calls: l
     finally:
         for hook in hooks:
             hook.remove()
-    for handover in handovers:
-        if handover.begin == 0 < handover.end and _same(handover.value, start):
-            return replace(handover.entrance, turned=handover.value.shape != start.shape), start.clone()
-    raise ValueError(
-        f"where {type(base).__name__}'s first layer reads its input cannot be found, so that nothing can be attributed "
-        f"to it; see docs/models.md for models of which it can"
-    )
+    return handovers, start
 
 
 def _same(one: Tensor, other: Tensor) -> bool:

@@ -1,8 +1,8 @@
 """How much does each hidden embedding depend on each input token? Norms of the blocks of the Jacobian.
 
 Brunner et al. (2020), Eq. 11: ``c_ij^l = ||de_j^l/dx_i|| / sum_k ||de_j^l/dx_k||``, here at [layer, query = j, key =
-i]. ``x_i`` is what the first layer reads (``first_layer``), ``e_j^l`` the output of layer l, and the norm is that of
-Frobenius.
+i]. ``x_i`` is what the first layer reads (``first_layer``), or the embeddings' sum before its LayerNorm,
+``e_j^l`` the output of layer l, and the norm is that of Frobenius.
 
 Forward mode: one pass in a direction u at position i gives ``(de_j^l/dx_i) u`` for all layers l and positions j at
 once, so that ``width`` passes a position are exact. Reverse mode needs a pass for every coordinate of every layer's
@@ -26,7 +26,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from effective_attention.analyses.token_mixing.first_layer import Hidden, from_first_layer
+from effective_attention.analyses.token_mixing.first_layer import Embeddings, Hidden, from_first_layer
 from effective_attention.analyses.token_mixing.tangents import SharedDerivatives
 from effective_attention.attention.trace import Trace, one_text
 
@@ -51,14 +51,23 @@ class Contributions:
     errors: Float[Tensor, "layer query key"]
 
 
-def contributions(trace: Trace, row: int = 0, *, directions: int | None = None, seed: int = 0) -> Contributions:
+def contributions(
+    trace: Trace,
+    row: int = 0,
+    *,
+    directions: int | None = None,
+    seed: int = 0,
+    embeddings: Embeddings = "normalised",
+) -> Contributions:
     """Each input token's contribution to each hidden embedding of one text of a batch; padding plays no part.
 
     Args:
         trace: A batch; the model is run again, one text alone.
         row: Which text.
-        directions: How many random directions at each position, at least 2; None: all, which is exact.
+        directions: How many random directions at each position, at least 2; None: all, which is exact. Sums may be
+            narrower than hidden states (ALBERT's): then as many as they are wide, at most.
         seed: Of the directions.
+        embeddings: What contributes, see ``from_first_layer``.
 
     Raises:
         ValueError: ``directions`` does not fit, or the model cannot be run from its first layer.
@@ -66,10 +75,10 @@ def contributions(trace: Trace, row: int = 0, *, directions: int | None = None, 
     with (
         torch.inference_mode(False),
         torch.no_grad(),
-        from_first_layer(trace.model, one_text(trace, row)) as (run, x),
+        from_first_layer(trace.model, one_text(trace, row), embeddings=embeddings) as (run, x),
     ):
         width = x.shape[-1]
-        if directions is None:
+        if directions is None or width <= directions <= trace.hidden[0].shape[-1]:
             return normalise(squared_norms(run, x, torch.eye(width, dtype=x.dtype, device=x.device)).sum(dim=-1))
         samples = squared_norms(run, x, random_directions(width, directions, seed).to(x), keep=True)
         return estimate(samples, width)

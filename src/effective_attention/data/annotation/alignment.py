@@ -14,14 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerBase as Tokenizer
 
-from effective_attention.data.annotation.pipelines import UPOS, TaggedText
+from effective_attention.data.annotation.pipelines import PENN, UPOS, TaggedText
 
 KINDS = ("word", "punctuation", "cls", "sep", "other special")
 NO_WORD = -1  # a special token, or one outside of any word
 CUT_AWAY = -2  # the head of a word, where it has no token itself
 _WORD, _PUNCTUATION, _CLS, _SEP, _OTHER = range(len(KINDS))
 _UPOS_INDEX = {name: index for index, name in enumerate(UPOS)}
-_DTYPES = {"word": np.int32, "upos": np.int8, "head": np.int32, "relation": np.int16}
+_PENN_INDEX = {name: index for index, name in enumerate(PENN)}
+_DTYPES = {"word": np.int32, "upos": np.int8, "xpos": np.int8, "head": np.int32, "relation": np.int16}
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -33,6 +34,7 @@ class Words:
         start: First character of each, in its own text.
         end: One past the last.
         upos: Index into `UPOS`.
+        xpos: Index into `PENN`; -1: the finer tag is none of them.
         head: Number of each word's head.
         relation: Number of its relation.
         bounds: Text ``i`` has the words from ``bounds[i]`` to ``bounds[i + 1]``.
@@ -41,6 +43,7 @@ class Words:
     start: tuple[int, ...]
     end: tuple[int, ...]
     upos: NDArray[np.int64]
+    xpos: NDArray[np.int64]
     head: NDArray[np.int64]
     relation: NDArray[np.int64]
     bounds: tuple[int, ...]
@@ -59,6 +62,7 @@ def join_words(texts: Sequence[TaggedText], relations: Mapping[str, int]) -> Wor
         start=tuple(chain.from_iterable(text.start for text in texts)),
         end=tuple(chain.from_iterable(text.end for text in texts)),
         upos=np.array([_UPOS_INDEX[name] for text in texts for name in text.upos], dtype=np.int64),
+        xpos=np.array([_PENN_INDEX.get(name, NO_WORD) for text in texts for name in text.xpos], dtype=np.int64),
         head=np.array(
             [base + head for text, base in zip(texts, bounds, strict=False) for head in text.head], dtype=np.int64
         ),
@@ -127,6 +131,7 @@ def _of_words(raw: NDArray[np.int64], words: Words | None) -> Arrays:
         new_number[present] = np.arange(len(present))
         arrays["word"][known] = numbers
         arrays["upos"][known] = words.upos[raw[known]]
+        arrays["xpos"][known] = words.xpos[raw[known]]
         arrays["head"][known] = new_number[words.head[raw[known]]]
         arrays["relation"][known] = words.relation[raw[known]]
     return {"first": first, **arrays}

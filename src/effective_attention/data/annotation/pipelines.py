@@ -21,6 +21,12 @@ UPOS = (
     "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM",
     "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X",
 )  # fmt: skip
+PENN = (
+    "CC", "CD", "DT", "EX", "FW", "IN", "JJ", "JJR", "JJS", "LS", "MD", "NN", "NNS", "NNP", "NNPS", "PDT", "POS", "PRP",
+    "PRP$", "RB", "RBR", "RBS", "RP", "SYM", "TO", "UH", "VB", "VBD", "VBG", "VBN", "VBP", "VBZ", "WDT", "WP", "WP$",
+    "WRB", "#", "$", "''", "``", ",", ".", ":", "-LRB-", "-RRB-", "ADD", "AFX", "GW", "HYPH", "NFP", "XX",
+)  # fmt: skip
+"""The Penn Treebank's tags, and those that later treebanks of English add: addresses, affixes, hyphens and the like."""
 EMBEDDED_NAME = "embedded"
 EMBEDDED_FOLDER = Path(__file__).parent / "weights"
 _LOOSE_CONTRACTION = re.compile(r"(?<=\w) (?='(?:t|m|d|s|re|ve|ll)\b)", re.IGNORECASE)

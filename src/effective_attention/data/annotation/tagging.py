@@ -31,15 +31,15 @@ from effective_attention.data.annotation.alignment import (
     sets_delimiters,
     special_kinds,
 )
-from effective_attention.data.annotation.pipelines import UPOS, EmbeddedTagger, SpacyTagger, TaggedText, Tagger
+from effective_attention.data.annotation.pipelines import PENN, UPOS, EmbeddedTagger, SpacyTagger, TaggedText, Tagger
 from effective_attention.data.encoding import encoding_key
 from effective_attention.data.tables import Marks
 from effective_attention.io import read_arrays, write_arrays
 from effective_attention.progress import Progress
 
 __all__ = [
-    "CUT_AWAY", "KINDS", "NO_WORD", "ROLES", "UPOS", "Annotated", "EmbeddedTagger", "SpacyTagger", "TaggedText",
-    "Tagger", "annotate", "sets_delimiters", "token_roles",
+    "CUT_AWAY", "KINDS", "NO_WORD", "PENN", "ROLES", "UPOS", "Annotated", "EmbeddedTagger", "SpacyTagger",
+    "TaggedText", "Tagger", "annotate", "sets_delimiters", "token_roles",
 ]  # fmt: skip
 
 ROLES = ("other", "subject", "attractor")
@@ -56,6 +56,7 @@ class Annotated:
         word: Number of the token's word within the example, counted over both texts, words without a token left out;
             -1: no word.
         upos: The word's part of speech, an index into `UPOS`; -1: no word.
+        xpos: Its finer tag, an index into `PENN`; -1: no word, or a tag of another kind.
         head: Number of the word that is the word's head, its own for a root; -1: no word; -2: the head has no token, be
             it cut away or, rarely, covered by the token of another word (*not* in *cannot*).
         relation: The word's relation to its head, an index into ``relations``; -1: no word.
@@ -67,6 +68,7 @@ class Annotated:
 
     word: NDArray[np.int32]
     upos: NDArray[np.int8]
+    xpos: NDArray[np.int8]
     head: NDArray[np.int32]
     relation: NDArray[np.int16]
     first: NDArray[np.bool_]
@@ -82,7 +84,7 @@ class Annotated:
         return slice(int(self.offsets[index]), int(self.offsets[index + 1]))
 
 
-_PER_TOKEN = ("word", "upos", "head", "relation", "first", "kind")
+_PER_TOKEN = ("word", "upos", "xpos", "head", "relation", "first", "kind")
 
 
 def annotate(
@@ -208,7 +210,7 @@ def _key(
         who = ("gold", hashlib.sha256(repr(list(gold)).encode()).hexdigest())
     elif tagger is not None:
         who = (tagger.name, tagger.version)
-    return hashlib.sha256(repr(("annotated", 1, tokens, special, who)).encode()).hexdigest()[:32]
+    return hashlib.sha256(repr(("annotated", 2, tokens, special, who)).encode()).hexdigest()[:32]
 
 
 def _build(arrays: Mapping[str, NDArray[Any]], count: int) -> Annotated:

@@ -18,6 +18,9 @@ BRUNNER_RATES: MappingProxyType[tuple[str, str, str], MappingProxyType[int, floa
 )
 """Share of tokens identified by (task, map, distance) and layer, counted from 1 (§4.2, B.2); the rest is only drawn."""
 
+BRUNNER_SIZES: MappingProxyType[float, float] = MappingProxyType({0.5: 0.74, 0.8: 0.80, 0.9: 0.81, 1.0: 0.82})
+"""MRPC: share of tokens an MLP on layer 11 identifies by L2, by share of the training texts (B.2)."""
+
 BRUNNER_RANDOM: MappingProxyType[str, float] = MappingProxyType({"mrpc": 0.017, "cola": 0.09, "mnli": 0.026})
 """Random guessing, 1 / mean length (Appendix D.1)."""
 

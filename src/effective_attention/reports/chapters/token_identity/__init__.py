@@ -15,6 +15,7 @@ from effective_attention.reports.chapters.token_identity.figures import (
     token_identity_generalisation,
     token_identity_layers,
     token_identity_neighbours,
+    token_identity_size,
     token_identity_transfer,
 )
 from effective_attention.reports.chapters.token_identity.findings import found_identity
@@ -23,7 +24,7 @@ from effective_attention.reports.chapters.token_identity.reductions import (
     has_training_rates,
     has_transfer,
 )
-from effective_attention.reports.chapters.token_identity.tables import identity_rates
+from effective_attention.reports.chapters.token_identity.tables import identity_rates, size_rates
 
 CHAPTER = Chapter(
     analysis="token_identity",
@@ -41,7 +42,8 @@ CHAPTER = Chapter(
         "Brunner et al. find that a linear map recovers 93 % of MRPC's tokens from BERT's last layer by cosine; "
         "without a map tokens stay near their input up to layer 4 of 12 and then move away; random guessing gives 1.7 "
         "%. Maps of later layers work on earlier ones better than the other way around, and finetuning changes the "
-        "last layer most."
+        "last layer most. An MLP on layer 11, by L2, finds 0.74, 0.80, 0.81 and 0.82 of the tokens with 50, 80, 90 and "
+        "100 % of the training texts."
     ),
     found=found_identity,
     figures=(
@@ -78,6 +80,12 @@ CHAPTER = Chapter(
             token_identity_neighbours,
             partial(has_experiment, name="neighbours"),
         ),
+        Drawing(
+            "token_identity_size",
+            "Maps trained on more and more of the training texts, tested on the same others; dotted: random guesses.",
+            token_identity_size,
+            partial(has_experiment, name="size"),
+        ),
     ),
-    tables=(identity_rates,),
+    tables=(identity_rates, size_rates),
 )

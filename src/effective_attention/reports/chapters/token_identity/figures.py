@@ -22,9 +22,11 @@ from effective_attention.reports.chapters.token_identity.reductions import (
     DISTANCE_TITLES,
     MAP_TITLES,
     beside_ridge,
+    by_size,
     combinations,
     experiment,
     of_pair,
+    of_size,
     rates,
     trained,
 )
@@ -216,6 +218,27 @@ def token_identity_neighbours(table: DataFrame) -> Figure:
 
     figure, axes = _map_by_distance(rows, draw)
     shared_legend(figure, axes, most=7)
+    return figure
+
+
+@styled
+def token_identity_size(table: DataFrame) -> Figure:
+    """Draw the rate on the test part by tokens trained on: a panel for each task and layer, a line for each map."""
+    shown = [
+        (panel, int(layer), mine) for panel in panels(of_size(table)) for layer, mine in panel.table.groupby("layer")
+    ]
+    figure, axes = wrapped(len(shown), height=2.1)
+    for axis, (panel, layer, rows) in zip(axes, shown, strict=True):
+        for name, distance in combinations(rows):
+            line = by_size(of_pair(rows, name, distance))
+            label = f"{MAP_TITLES[name]}, {DISTANCE_TITLES[distance]}"
+            axis.plot(line["tokens"], line["value"], color=MAP_COLOURS[name], label=label, **_LOOKS[distance])
+        _chance(axis, rows)
+        axis.set_title(f"{one_line(panel.title)}, layer {layer}")
+        axis.set_ylabel(_RATE if axis.get_subplotspec().is_first_col() else "")  # type: ignore[union-attr]
+        axis.set_xlabel("tokens trained on")
+        axis.set_ylim(-0.03, 1.03)
+    shared_legend(figure, axes, most=3 if len(shown) == 1 else 5)
     return figure
 
 

@@ -63,3 +63,15 @@ def beside_ridge(rows: DataFrame) -> tuple[DataFrame, DataFrame]:
 def trained(rows: DataFrame) -> DataFrame:
     """Leave out the naive map, which is none."""
     return rows[rows["map"] != "naive"]
+
+
+def by_size(rows: DataFrame) -> DataFrame:
+    """Return tokens trained on and the rate on the test part, by share of the training texts; folds are averaged."""
+    tested = rows[rows["part"] == "test"].groupby("share")["value"].mean()
+    tokens = rows[rows["part"] == "train"].groupby("share")["tokens"].mean().astype(float)
+    return tested.to_frame("value").assign(tokens=tokens)
+
+
+def of_size(table: DataFrame) -> DataFrame:
+    """Return the rows of maps that were trained on shares of the training texts."""
+    return table[table["experiment"] == "size"]

@@ -11,13 +11,15 @@ from pandas import DataFrame
 from effective_attention.reports.chapters.token_identity.reductions import (
     DISTANCE_TITLES,
     MAP_TITLES,
+    by_size,
     combinations,
     experiment,
     of_pair,
+    of_size,
     rates,
 )
 from effective_attention.reports.grid import NONE, Grid, number
-from effective_attention.reports.papers.brunner2020 import BRUNNER_RANDOM, BRUNNER_RATES, printed
+from effective_attention.reports.papers.brunner2020 import BRUNNER_RANDOM, BRUNNER_RATES, BRUNNER_SIZES, printed
 from effective_attention.reports.reductions import one_line, panels
 
 
@@ -48,3 +50,22 @@ def _plus_minus(found: DataFrame, layer: int) -> str:
         return NONE
     value, spread = (float(found.loc[layer, name]) for name in ("value", "std"))
     return f"{value:.3f} ± {spread:.3f}" if spread == spread else f"{value:.3f}"
+
+
+def size_rates(table: DataFrame) -> Grid:
+    """Make the table of appendix B.2: rate on the test part by share of the training texts, and the paper's."""
+    found = of_size(table)
+    shares = sorted(found["share"].unique())
+    rows = []
+    for panel in panels(found) if len(found) else ():
+        for layer, mine in panel.table.groupby("layer"):
+            for name, distance in combinations(mine):
+                line = by_size(of_pair(mine, name, distance))
+                cells = [number(float(line["value"][share])) if share in line.index else NONE for share in shares]
+                front = [one_line(panel.title), MAP_TITLES[name], DISTANCE_TITLES[distance], str(layer)]
+                rows.append([*front, *cells, f"{line['tokens'].max():,.0f}"])
+    if rows:
+        printed_rates = [number(BRUNNER_SIZES.get(share)) for share in shares]
+        rows.append(["paper, MRPC", "MLP", "L2", "11 of 12, from 1", *printed_rates, NONE])
+    columns = ["task", "map", "distance", "layer", *(f"{100 * share:.3g} %" for share in shares), "tokens at most"]
+    return Grid("Tokens identified on the test part, by share of the training texts.", columns, rows, labels=4)

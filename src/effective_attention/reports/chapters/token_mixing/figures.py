@@ -43,6 +43,7 @@ _BOX_LOOK: dict[str, Any] = {
 _MOST_NAMED = 62
 _MOST_TASKS = 4
 _ACROSS = 3
+_WIDE = 24  # tags, from which on a panel takes a line of its own
 
 
 def _boxes(axes: Axes, statistics: DataFrame, *, places: list[int]) -> None:
@@ -220,12 +221,13 @@ def token_mixing_tags(table: DataFrame) -> Figure:
     """Draw own contribution by part of speech as boxes, ordered by the last layer's median, the highest at the left.
 
     One task or setting has a panel for every layer; several have a line each, with the first, the middle and the last
-    layer.
+    layer. Panels of many tags (the Penn Treebank's) stand below each other.
     """
     shown = panels(own(table, tags=True))
     layers = [_layers(panel.table, all_of_them=len(shown) == 1) for panel in shown]
     places = [(panel, layer) for panel, mine in zip(shown, layers, strict=True) for layer in mine]
-    across = min(_ACROSS, max(len(mine) for mine in layers))
+    wide = max(panel.table["tag"].nunique() for panel in shown) > _WIDE
+    across = 1 if wide else min(_ACROSS, max(len(mine) for mine in layers))
     down = -(-len(places) // across)
     height = (1.35 if len(shown) == 1 else 1.6) * down + 0.4
     figure, axes = grid(down, across, width=DOUBLE, height=height, sharey="row")
