@@ -120,6 +120,7 @@ def test_weights_and_their_correlation_with_what_the_exchange_moves(agreement, t
             assert row.value == pytest.approx(found[kept, number, layer].mean(), abs=1e-5)
             (row,) = rows_of(table, quantity="spearman", **place).itertuples()
             assert row.value == pytest.approx(stats.spearmanr(found[:, number, layer], moved).statistic, abs=0.05)
+            assert row.even == pytest.approx(stats.spearmanr(even, moved).statistic, abs=0.05)
             assert row.count == len(moved)
 
 

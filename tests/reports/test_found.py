@@ -147,10 +147,10 @@ FLIPS: dict[str, list[Case]] = {
         (where(lambda table: table["method"] == "rollout", 0.0), "attention rollout is no more focused than flow"),
     ],
     "number_flip": [
-        (flips(0.75), "with the subject exchanged the answer flips, as it should, in 75 % of those answered rightly"),
-        (flips(0.5), "with the attractor exchanged the answer flips, though it should not, in 50 % of those answered"),
-        (where(lambda table: table["quantity"] == "spearman", 0.5, "low"), "subject: more weight where more is moved"),
-        (where(lambda table: table["quantity"] == "spearman", -0.5, "low"), "subject: no weight that goes with what"),
+        (flips(0.75), "with the subject exchanged the answer flips in 75 % of those answered rightly (as it"),
+        (flips(0.5), "in 50 % of those answered rightly (though it should not) and in 50 % of those"),
+        (where(lambda table: table["quantity"] == "spearman", 0.5, "low"), ", more than even attention (0.10)"),
+        (where(lambda table: table["quantity"] == "spearman", -0.5, "low"), "not told apart from even attention"),
     ],
     "pronouns": [
         (as_it_is, "The model prefers “her” (75 % of the candidates' probability)."),

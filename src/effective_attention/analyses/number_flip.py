@@ -4,12 +4,15 @@ Abnar & Zuidema (2020), Figs. 2 and 3, change the number of one word of an examp
 flips. Here that is done to every example whose deciding words the data marks (``task=agreement``): the subject is put
 into its other number, so that the right answer is the other one too; and, separately, the last attractor, so that the
 right answer stays. ``flips`` is how often the model's answer changes, among ``all`` examples, those that were answered
-``right``, and those answered ``wrong``.
+``right`` (with another subject it should flip, with another attractor it should not), and those answered ``wrong``
+(with another subject the answer has become right as it is; with another attractor a flip tells that this word misled
+the model: the paper's misclassified example).
 
 Beside that, by attention, method (raw, rollout, flow: what the answering token looks at) and layer: ``weight`` is the
 share of the weight on all words that is on the marked word, its sub-tokens added up; ``even`` is what even attention
 would give. ``spearman`` asks whether a word has more weight where the answer hangs on it: the correlation, over
-examples, of the weight with how far the exchange moves the probability of "plural".
+examples, of the weight with how far the exchange moves the probability of "plural". Both are larger in short texts, so
+``even`` is there the same correlation of what even attention would give.
 
 The misclassified examples are listed (``probability``, that of the right class), the lowest first; of equals the first.
 ``attention_graph`` with ``example=worst`` draws the first of them.
@@ -74,7 +77,7 @@ SCHEMA = Schema(
         replace(LAYER, missing=True),
         Column("example", "a misclassified text of the split, counted from 0", "whole", low=0, key=True, missing=True),
         Column("value", "a share or a probability; spearman: a correlation", low=-1, high=1),
-        Column("even", "the weight that even attention would give the word", low=0, high=1, missing=True),
+        Column("even", "the same of what even attention would give the word", low=-1, high=1, missing=True),
         Column("low", "lower end of the 95 % bootstrap interval over examples", missing=True),
         Column("high", "upper end of it", missing=True),
         Column("count", "how many examples are behind the value", "whole", low=0),
@@ -245,7 +248,7 @@ class NumberFlip(SplitAnalysis):
                 place = {"word": word, "group": group}
                 rows.append(_row("flips", *self._mean(flipped.where(chosen, torch.nan)), **place))
                 rows += self._weight_rows(weights[:, number], even, chosen, place)
-            rows += self._spearman_rows(weights[:, number], (chance - answers[:, 2]).abs(), word)
+            rows += self._spearman_rows(weights[:, number], even, (chance - answers[:, 2]).abs(), word)
         rows += self._mistakes(answers, right)
         table = pd.DataFrame(rows).reindex(columns=SCHEMA.names).astype({"layer": "Int64", "example": "Int64"})
         return table.assign(convention=self.convention, examples=len(answers))
@@ -267,12 +270,13 @@ class NumberFlip(SplitAnalysis):
             for where, one in _by_place(weights)
         ]
 
-    def _spearman_rows(self, weights: Tensor, moved: Tensor, word: str) -> list[dict[str, Any]]:
+    def _spearman_rows(self, weights: Tensor, even: Tensor, moved: Tensor, word: str) -> list[dict[str, Any]]:
         rows = []
         for where, one in _by_place(weights):
             both = ~(one.isnan() | moved.isnan())
             found = rank_correlation(one[both], moved[both], seed=self.context.seed)
-            rows.append(_row("spearman", *found, int(both.sum()), word=word, **where))
+            alike = rank_correlation(even[both], moved[both], seed=self.context.seed, draws=1)[0]
+            rows.append(_row("spearman", *found, int(both.sum()), word=word, **where, even=alike))
         return rows
 
     def _mistakes(self, answers: Tensor, right: Tensor) -> list[dict[str, Any]]:

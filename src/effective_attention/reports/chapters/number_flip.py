@@ -60,12 +60,12 @@ def number_flip(table: DataFrame) -> Figure:
 def _weights(axes: Axes, rows: DataFrame) -> None:
     mine = rows[(rows["quantity"] == "weight") & (rows["group"] == "all")]
     _lines(axes, mine, band=False)
-    axes.axhline(float(mine["even"].mean()), color="#666666", **EVEN)
     axes.yaxis.set_major_formatter(PERCENT)
     axes.set_ylim(bottom=0)
 
 
 def _lines(axes: Axes, rows: DataFrame, *, band: bool) -> None:
+    axes.axhline(float(rows["even"].mean()), color="#666666", **EVEN)
     for method, look in _LOOKS.items():
         for kind in attentions(rows):
             mine = rows[(rows["method"] == method) & (rows["attention"] == kind)].astype({"layer": int})
@@ -136,7 +136,7 @@ def weights_table(table: DataFrame) -> Grid:
         for word in words_of(panel.table):
             rows += [_weight_cells(panel, last[last["word"] == word], word, kind, method)
                      for kind in attentions(last) for method in _METHODS]  # fmt: skip
-    columns = ["task", "word", "attention", "method", "weight, right", "weight, wrong", "even", "Spearman"]
+    columns = ["task", "word", "attention", "method", "weight, right", "weight, wrong", "even", "Spearman", "even"]
     caption = "Last layer: weight on the word by how the example was answered, and the correlation with what moves."
     return Grid(caption, columns, rows, labels=4)
 
@@ -147,8 +147,9 @@ def _weight_cells(panel: Panel, last: DataFrame, word: str, kind: str, method: s
     groups = mine[mine["quantity"] == "weight"].groupby("group")[numbers].mean()
     moved = mine[mine["quantity"] == "spearman"][numbers].mean()
     cells = [_with_interval(*groups.loc[group, ["value", "low", "high"]]) for group in ("right", "wrong")]
-    even = number(groups.loc["all", "even"])
-    return [one_line(panel.title), word, kind, method, *cells, even, _with_interval(*moved[["value", "low", "high"]])]
+    even = [number(groups.loc["all", "even"]), number(moved["even"])]
+    both = _with_interval(*moved[["value", "low", "high"]])
+    return [one_line(panel.title), word, kind, method, *cells, even[0], both, even[1]]
 
 
 def mistakes_table(table: DataFrame) -> Grid:
@@ -176,13 +177,16 @@ def found_flips(table: DataFrame) -> list[str]:
 
 def _flips(table: DataFrame, word: str) -> str:
     flips = table[(table["quantity"] == "flips") & (table["word"] == word)].groupby("group")["value"].mean()
-    wanted = "as it should" if word == "subject" else "though it should not"
+    right, wrong = (
+        ("as it should", "where it had become right") if word == "subject" else ("though it should not", "misled by it")
+    )
+    wanted = {"right": right, "wrong": wrong}
     parts = [
-        f"{percent(flips[group])} of those answered {group}ly"
-        for group in ("right", "wrong")
+        f"{percent(flips[group])} of those answered {group}ly ({said})"
+        for group, said in wanted.items()
         if flips[group] == flips[group]
     ]
-    return f"with the {word} exchanged the answer flips, {wanted}, in {' and '.join(parts)}."
+    return f"with the {word} exchanged the answer flips in {' and in '.join(parts)}."
 
 
 def _closest(table: DataFrame, word: str) -> str:
@@ -191,11 +195,12 @@ def _closest(table: DataFrame, word: str) -> str:
     rows = rows[rows["layer"] == rows["layer"].max()]
     if rows.empty:
         return ""
-    means = rows.groupby(["method", "attention"])[["value", "low"]].mean()
+    means = rows.groupby(["method", "attention"])[["value", "low", "even"]].mean()
     method, kind = means["value"].idxmax()
-    value, low = means.loc[(method, kind), ["value", "low"]]
-    verdict = "more weight where more is moved" if low > 0 else "no weight that goes with what is moved"
-    return f"last layer, {word}: {verdict}; the closest is {method} on {kind} attention (Spearman {value:.2f})."
+    value, low, even = means.loc[(method, kind), ["value", "low", "even"]]
+    beyond = "more than even attention" if low > even else "not told apart from even attention"
+    closest = f"the closest is {method} on {kind} attention (Spearman {value:.2f})"
+    return f"last layer, {word}, weight and what its exchange moves: {closest}, {beyond} ({even:.2f})."
 
 
 CHAPTER = Chapter(
@@ -205,11 +210,12 @@ CHAPTER = Chapter(
     question="Does the verb's number hang on its subject, and do explanations point there?",
     text=(
         "The subject of each example is put into its other number, so that the right answer is the other one too; and, "
-        "separately, the last attractor, so that it stays. Beside how often the answer flips stands the share of the "
-        "weight on words that the answering token gives to the word (raw attention, rollout, flow), and whether it "
-        "gives more where the exchange moves the probability more (Spearman over examples; band: 95 % interval, "
-        "rollout). Nouns whose other number is not known are left out. Negative effective weights count by their size "
-        "or as nothing, as the column convention says."
+        "separately, the last attractor, so that it stays. A wrong answer that flips with the attractor was misled by "
+        "it. Beside how often the answer flips stands the share of the weight on words that the answering token gives "
+        "to the word (raw attention, rollout, flow), and whether it gives more where the exchange moves the "
+        "probability more (Spearman over examples; band: 95 % interval, rollout). Both are larger in short texts: even "
+        "attention has such a correlation too. Nouns whose other number is not known are left out. Negative effective "
+        "weights count by their size or as nothing, as the column convention says."
     ),
     paper_says=(
         "Abnar & Zuidema change a noun's number in one rightly and one wrongly classified example; both flip. In the "
