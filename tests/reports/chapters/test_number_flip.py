@@ -14,7 +14,7 @@ def test_answers_are_dots_with_their_intervals(make_tables: Make) -> None:
     table = make_tables("agreement")["number_flip"]
     (axes,) = plots(FIGURES["number_flip_answers"](table))
     names = [label.get_text() for label in axes.get_yticklabels()]
-    assert names[:2] == ["subject exchanged, all", "subject exchanged, right before"]
+    assert names[:2] == ["subject, all", "subject, right"]
     assert len(names) == 6
     flips = table[table["quantity"] == "flips"].set_index(["word", "group"])
     dots = [line for line in axes.lines if line.get_marker() == "o"]
@@ -27,6 +27,7 @@ def test_lines_by_layer_of_each_method_and_attention(make_tables: Make) -> None:
     table = make_tables("agreement", layers=4)["number_flip"]
     axes = plots(FIGURES["number_flip"](table))
     assert [axis.get_ylabel().split("\n")[-1] for axis in axes[::2]] == ["subject", "attractor"]
+    assert [axis.get_xlabel() for axis in axes] == ["", "", "layer", "layer"]
     for axis, quantity in ((axes[2], "weight"), (axes[3], "spearman")):
         rows = table[(table["quantity"] == quantity) & (table["word"] == "attractor") & (table["method"] == "flow")]
         rows = rows[(rows["attention"] == "effective") & rows["group"].isin(["all", None])]

@@ -12,7 +12,7 @@ from pandas import DataFrame
 
 from effective_attention.reports.chapter import Chapter, Drawing
 from effective_attention.reports.drawing.layers import EVEN, PERCENT, layer_axis, legend_below
-from effective_attention.reports.drawing.style import COLOURS, DOUBLE, grid, styled, tidy_axes
+from effective_attention.reports.drawing.style import COLOURS, DOUBLE, grid, styled, tidy_axes, width_for
 from effective_attention.reports.findings import percent, said_of
 from effective_attention.reports.grid import NONE, Grid, number
 from effective_attention.reports.reductions import Panel, attentions, one_line, panels
@@ -50,9 +50,9 @@ def number_flip(table: DataFrame) -> Figure:
         line[1].axhline(0, color="#bdbdbd", linewidth=0.6, zorder=0)
         line[0].set_ylabel(f"{one_line(panel.title)}\n{word}")
         for axis in line:
-            layer_axis(axis, label=line is axes[-1])
-    axes[0, 0].set_title("weight on it, of all on words")
-    axes[0, 1].set_title("Spearman of weight and what its exchange moves")
+            layer_axis(axis, label=word == shown[-1][1] and panel is shown[-1][0])
+    axes[0, 0].set_title("weight on the word")
+    axes[0, 1].set_title("Spearman of weight and move")
     _legend(figure, attentions(table))
     return figure
 
@@ -90,7 +90,7 @@ def number_flip_answers(table: DataFrame) -> Figure:
     """Draw how often the answer flips, with 95 % intervals: a row per word and group, a panel per task or setting."""
     shown = panels(table)
     places = [(word, group) for word in words_of(table) for group in _GROUPS]
-    figure, axes = grid(1, len(shown), width=DOUBLE, height=0.2 * len(places) + 0.8, sharey=True)
+    figure, axes = grid(1, len(shown), width=width_for(len(shown)), height=0.2 * len(places) + 0.9, sharey=True)
     for axis, panel in zip(axes[0], shown, strict=True):
         flips = panel.table[panel.table["quantity"] == "flips"]
         found = flips.groupby(["word", "group"])[["value", "low", "high"]].mean()
@@ -100,15 +100,16 @@ def number_flip_answers(table: DataFrame) -> Figure:
                 axis.plot([low, high], [height, height], color="#444444", linewidth=1, solid_capstyle="butt")
                 axis.plot([value], [height], "o", color="#444444", markersize=3.4)
         axis.set(xlim=(-0.03, 1.03), ylim=(len(places) - 0.5, -0.5), title=one_line(panel.title))
+        axis.set_xticks([0, 0.5, 1])
         axis.xaxis.set_major_formatter(PERCENT)
-        axis.set_xlabel("answers that flip")
         tidy_axes(axis)
+    figure.supxlabel("answers that flip", fontsize=7)
     axes[0, 0].set_yticks(range(len(places)), [_place_name(*place) for place in places])
     return figure
 
 
 def _place_name(word: str, group: str) -> str:
-    return f"{word} exchanged, {group if group == 'all' else f'{group} before'}"
+    return f"{word}, {group}"
 
 
 def flips_table(table: DataFrame) -> Grid:
@@ -227,7 +228,10 @@ CHAPTER = Chapter(
     figures=(
         Drawing(
             "number_flip_answers",
-            "How often the answer flips when the word is put into its other number, with 95 % intervals.",
+            (
+                "How often the answer flips when the word is put into its other number, among all examples and those "
+                "answered rightly and wrongly before, with 95 % intervals."
+            ),
             number_flip_answers,
             has_flips,
         ),
@@ -235,7 +239,7 @@ CHAPTER = Chapter(
             "number_flip",
             (
                 "Weight on the word, and its correlation with how far the word's exchange moves the probability, by "
-                "layer; dotted, even attention."
+                "layer; thin and dotted, even attention. Where one colour is seen, both attentions are the same."
             ),
             number_flip,
             has_flips,
