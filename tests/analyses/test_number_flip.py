@@ -132,7 +132,7 @@ def test_mistakes_are_listed_the_worst_first(agreement, known, table):
     listed = rows_of(table, quantity="probability")
     assert listed["example"].tolist() == wrong[:10]
     assert listed["value"].to_numpy() == pytest.approx(right[wrong[:10]], abs=1e-5)
-    assert listed["text"].tolist() == [agreement.split.examples.texts[index][0] for index in wrong[:10]]
+    assert listed["sentence"].tolist() == [agreement.split.examples.texts[index][0] for index in wrong[:10]]
     assert listed["gold"].tolist() == [("singular", "plural")[int(plural[index])] for index in wrong[:10]]
     (row,) = rows_of(table, quantity="accuracy").itertuples()
     assert row.value == pytest.approx(1 - len(wrong) / 12)
@@ -158,7 +158,7 @@ def test_neither_batching_nor_padding_changes_it(agreement, known, table, change
     for name, value in changes.items():
         monkeypatch.setattr(agreement.data, name, value)
     other = table_of(agreement, known)
-    pd.testing.assert_frame_equal(table[["quantity", "count", "text"]], other[["quantity", "count", "text"]])
+    pd.testing.assert_frame_equal(table[["quantity", "count", "sentence"]], other[["quantity", "count", "sentence"]])
     plain = table["quantity"] != "spearman"  # rounding orders near ties
     np.testing.assert_allclose(table.loc[plain, "value"], other.loc[plain, "value"], atol=1e-5)
 

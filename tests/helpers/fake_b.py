@@ -68,12 +68,12 @@ def attention_graph(
 
 def number_flip(random: np.random.Generator, layers: int) -> pd.DataFrame:
     """Make up shares and correlations with their intervals, and a few misclassified texts."""
-    axes = {"layer": range(layers), "example": [3, 17, 4], "gold": ["plural"], "text": ["the key to the cabinets"]}
+    axes = {"layer": range(layers), "example": [3, 17, 4], "gold": ["plural"], "sentence": ["the key to the cabinets"]}
     table = NUMBER_FLIP.fake(random, {**axes, "convention": ["absolute"]})
     value = table["value"].where(table["quantity"] == "spearman", table["value"].abs())
     table = table.assign(value=value, low=value - 0.04, high=value + 0.05, even=0.1, count=90, examples=100)
     listed = table["quantity"] == "probability"
-    table[["gold", "text"]] = table[["gold", "text"]].where(listed)
+    table[["gold", "sentence"]] = table[["gold", "sentence"]].where(listed)
     NUMBER_FLIP.check(table, "number_flip")
     return table
 

@@ -147,7 +147,7 @@ FLIPS: dict[str, list[Case]] = {
         (where(lambda table: table["method"] == "rollout", 0.0), "attention rollout is no more focused than flow"),
     ],
     "number_flip": [
-        (flips(0.75), "with the subject exchanged the answer flips in 75 % of those answered rightly (as it"),
+        (flips(0.75), "the subject exchanged the answer flips in 75 % of those answered rightly (as it should)"),
         (flips(0.5), "in 50 % of those answered rightly (though it should not) and in 50 % of those"),
         (where(lambda table: table["quantity"] == "spearman", 0.5, "low"), ", more than even attention (0.10)"),
         (where(lambda table: table["quantity"] == "spearman", -0.5, "low"), "not told apart from even attention"),

@@ -82,7 +82,7 @@ SCHEMA = Schema(
         Column("high", "upper end of it", missing=True),
         Column("count", "how many examples are behind the value", "whole", low=0),
         Column("gold", "the right number, of a misclassified text", "name", missing=True),
-        Column("text", "that text, up to its verb", "name", missing=True),
+        Column("sentence", "that text, up to its verb", "name", missing=True),
         CONVENTION,
         Column("examples", "how many examples were looked at: the sample", "whole", low=0),
     ),
@@ -287,7 +287,7 @@ class NumberFlip(SplitAnalysis):
             gold = "plural" if plural else next(label for label in labels if label != "plural")
             found.append((chance if plural else 1 - chance, int(index), gold))
         return [
-            _row("probability", value, count=1, example=index, gold=gold, text=self.text_of(index)[0])
+            _row("probability", value, count=1, example=index, gold=gold, sentence=self.text_of(index)[0])
             for value, index, gold in sorted(found)[: self.listed]
         ]
 

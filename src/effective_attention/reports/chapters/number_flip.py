@@ -159,7 +159,7 @@ def mistakes_table(table: DataFrame) -> Grid:
     for panel in panels(table):
         wrong = panel.table[panel.table["quantity"] == "probability"].sort_values("value", kind="stable")
         for row in wrong.to_dict("records"):
-            cells = [number(row["example"], 0), number(row["value"]), str(row["gold"]), str(row["text"])]
+            cells = [number(row["example"], 0), number(row["value"]), str(row["gold"]), str(row["sentence"])]
             rows.append([one_line(panel.title), *cells])
     columns = ["task", "example", "probability of the right number", "right number", "text before the verb"]
     caption = "Misclassified examples; analysis.attention_graph.example=worst draws the first of the split."
