@@ -188,7 +188,8 @@ class NumberFlip(SplitAnalysis):
         total = scores.sum(dim=-1).clamp_min(1e-12)
         shares = [(scores * on[:, None, None]).sum(dim=-1) / total for on in _places(trace)]
         there = torch.stack([on.any(dim=-1) for on in _places(trace)], dim=1)
-        stacked = torch.stack(shares, dim=1).unflatten(2, (len(ATTENTIONS), len(METHODS)))
+        stacked = torch.stack(shares, dim=1)  # (batch, marked, attention * method, layer)
+        stacked = stacked.view(*stacked.shape[:2], len(ATTENTIONS), len(METHODS), -1)
         return stacked.masked_fill(~there[:, :, None, None, None], torch.nan)
 
     # --- exchanged texts ---
@@ -245,7 +246,7 @@ class NumberFlip(SplitAnalysis):
             chance, even = flips[:, number].unbind(dim=-1)
             flipped = torch.where(chance.isnan(), torch.nan, ((chance > 0.5) != (answers[:, 2] > 0.5)).double())
             for group, chosen in zip(GROUPS, (torch.ones_like(right), right, ~right), strict=True):
-                place = {"word": word, "group": group}
+                place: dict[str, Any] = {"word": word, "group": group}
                 rows.append(_row("flips", *self._mean(flipped.where(chosen, torch.nan)), **place))
                 rows += self._weight_rows(weights[:, number], even, chosen, place)
             rows += self._spearman_rows(weights[:, number], even, (chance - answers[:, 2]).abs(), word)
@@ -266,7 +267,7 @@ class NumberFlip(SplitAnalysis):
     ) -> list[dict[str, Any]]:
         there = even.where(chosen & ~weights[:, 0, 0, 0].isnan(), torch.nan)
         return [
-            _row("weight", *self._mean(one.where(chosen, torch.nan)), **place, **where, even=float(there.nanmean()))
+            _row("weight", *self._mean(one.where(chosen, torch.nan)), **(place | where), even=float(there.nanmean()))
             for where, one in _by_place(weights)
         ]
 
@@ -287,7 +288,7 @@ class NumberFlip(SplitAnalysis):
             gold = "plural" if plural else next(label for label in labels if label != "plural")
             found.append((chance if plural else 1 - chance, int(index), gold))
         return [
-            _row("probability", value, count=1, example=index, gold=gold, sentence=self.text_of(index)[0])
+            _row("probability", value, None, None, 1, example=index, gold=gold, sentence=self.text_of(index)[0])
             for value, index, gold in sorted(found)[: self.listed]
         ]
 
@@ -297,14 +298,7 @@ def _places(trace: Trace) -> list[Tensor]:
     return [(trace.tokens["role"] == ROLES.index(word)) & trace.mask for word in WORDS]
 
 
-def _row(
-    quantity: str,
-    value: float,
-    low: float | None = None,
-    high: float | None = None,
-    count: int = 0,
-    **more: Any,
-) -> dict[str, Any]:
+def _row(quantity: str, value: float, low: float | None, high: float | None, count: int, **more: Any) -> dict[str, Any]:
     return {"quantity": quantity, "value": value, "low": low, "high": high, "count": count, **more}
 
 

@@ -104,6 +104,7 @@ def number_flip_answers(table: DataFrame) -> Figure:
         axis.xaxis.set_major_formatter(PERCENT)
         tidy_axes(axis)
     figure.supxlabel("answers that flip", fontsize=7)
+    axes[0, 0].set_ylabel("exchanged")
     axes[0, 0].set_yticks(range(len(places)), [_place_name(*place) for place in places])
     return figure
 
