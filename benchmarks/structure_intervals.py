@@ -21,7 +21,7 @@ import torch
 from omegaconf import DictConfig
 from torch import Tensor
 
-from effective_attention.analyses.dependency_alignment import BASELINES, DependencyAlignment
+from effective_attention.analyses.dependency_alignment import RULES, DependencyAlignment
 from effective_attention.analyses.distance import Distance
 from effective_attention.analyses.entropy import STATISTICS, Entropy
 from effective_attention.analyses.pos_attention import TAGS, PosAttention
@@ -77,7 +77,8 @@ def quantities(sums: dict[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
     shares = (total / total.sum(dim=-1, keepdim=True)).mean(dim=-2)
     for place, name in enumerate(TAGS):
         yield f"to {name}", shares[..., place]
-    aligned = (sums["DependencyAlignment.between"] / sums["DependencyAlignment.anywhere"])[:, : -len(BASELINES)]
+    between, anywhere = (sums[f"DependencyAlignment.{name}"].sum(dim=1) for name in ("between", "anywhere"))
+    aligned = (between / anywhere)[:, :-RULES]  # the sum of both halves
     yield "dependency", aligned.reshape(distance.shape[:-1]).mean(dim=-1)  # (draw, attention, layer, head)
 
 

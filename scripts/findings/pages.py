@@ -1,5 +1,6 @@
 """All pages of findings whose numbers are measured here; a new page is one module and one line."""
 
+import agreement
 import flow_shapley
 import identifiability
 import main_paper
@@ -11,5 +12,6 @@ PAGES = (
     sink.PAGE,
     readings.PAGE,
     identifiability.PAGE,
+    agreement.PAGE,
     flow_shapley.PAGE,
 )

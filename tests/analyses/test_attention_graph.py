@@ -98,6 +98,46 @@ def test_the_chosen_example_of_the_split(subject, context, singles):
         np.testing.assert_allclose(cells(table, part, "flow").sum(axis=-1), 1.0)
 
 
+def right_chances(singles):
+    return [float(one.logits[0].double().softmax(dim=-1)[int(one.inputs["labels"][0])]) for one in singles]
+
+
+@pytest.mark.parametrize("batch_size", [1, 4])
+def test_the_worst_example_is_the_one_whose_right_class_is_least_likely(make_subject, singles, batch_size):
+    subject = make_subject(batch_size=batch_size)
+    context = subject.context(task=subject.data.task)
+    table = run_analyses(subject, {"a": AttentionGraph(example="worst", row=2).setup(context)})["a"]
+    SCHEMA.check(table, "attention_graph")
+    chances = right_chances(singles)
+    index = int(np.argmin(chances))
+    assert set(table["example"]) == {index}
+    labels = subject.data.task.labels
+    assert set(table["gold"]) == {labels[int(singles[index].inputs["labels"][0])]}
+    assert set(table["predicted"]) == {labels[int(singles[index].logits[0].argmax())]}
+    assert (set(table["gold"]) != set(table["predicted"])) == (min(chances) < 0.5)
+    np.testing.assert_allclose(
+        cells(table, "standard", "raw"), naive_graph(singles[index], "standard", "absolute"), atol=2e-6
+    )
+
+
+def test_a_chosen_example_says_its_class_and_the_models(subject, context, singles):
+    labelled = dataclasses.replace(context, task=subject.data.task)
+    table = run_analyses(subject, {"a": AttentionGraph(example=5).setup(labelled)})["a"]
+    assert set(table["example"]) == {5}
+    assert set(table["gold"]) == {subject.data.task.labels[int(singles[5].inputs["labels"][0])]}
+    own = dataclasses.replace(labelled, text=UserText(("a text",), singles[5]))
+    rows = AttentionGraph().setup(own).compute()
+    assert rows[["example", "gold"]].isna().all(axis=None)
+    assert rows["predicted"].notna().all()
+
+
+def test_worst_needs_classes(context, subject):
+    with pytest.raises(UserError, match=r"attention_graph.example=worst needs a task with classes; give a number"):
+        AttentionGraph(example="worst").setup(dataclasses.replace(context, task=None))
+    with pytest.raises(UserError, match=r"attention_graph.example must be a number or worst, got 'best'"):
+        AttentionGraph(example="best")
+
+
 def test_tokens_are_named(subject, context, singles):
     table = run_analyses(subject, {"a": AttentionGraph(example=3).setup(context)})["a"]
     tokens = context.tokenizer.convert_ids_to_tokens(singles[3].inputs["input_ids"][0].tolist())

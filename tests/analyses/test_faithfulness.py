@@ -14,12 +14,14 @@ import pytest
 import torch
 from scipy import stats
 
+from effective_attention.analyses.common.published_correlation import dense_ranks, dense_spearman
 from effective_attention.analyses.common.run import run_analyses
 from effective_attention.analyses.faithfulness import SCHEMA, Faithfulness, subject_first
 from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.attributions import registry
 from effective_attention.attributions.attribute import runs
 from effective_attention.errors import UserError
+from effective_attention.graphs.flow import attention_flow
 from helpers.cases import build_case
 from helpers.own_methods import import_from, last_words_module
 from helpers.paths import ROOT
@@ -146,6 +148,85 @@ def value_gradient(subject: Any, one: Any) -> Any:
     (logits[label] - logits[1 - label]).backward()
     subject.model.zero_grad()
     return start.grad[0].norm(dim=-1).numpy()
+
+
+# --- Table 3, by the published code ---
+
+
+def gradient_of_logit_0(subject: Any, one: Any) -> Any:
+    """Absolute sum of the gradient at the output of BERT's embeddings, positions and layer norm included."""
+    starts = []
+
+    def leaf(_module: Any, _inputs: Any, output: Any) -> Any:
+        starts.append(output.detach().requires_grad_())
+        return starts[-1]
+
+    given = {name: tensor for name, tensor in one.inputs.items() if name not in ("labels", "index")}
+    hook = subject.model.bert.embeddings.register_forward_hook(leaf)
+    try:
+        subject.model(**given).logits[0, 0].backward()
+    finally:
+        hook.remove()
+        subject.model.zero_grad()
+    return np.abs(starts[0].grad[0].sum(dim=-1).numpy())
+
+
+def published_scores(one: Any, layer: int) -> dict[str, Any]:
+    """What each token gets at most from any query, in loops over layers."""
+    graph = torch.stack([each.attention[0].double().mean(dim=0) for each in one.layers])
+    rolled = torch.eye(graph.shape[-1], dtype=torch.float64)
+    for weights in graph[: layer + 1]:
+        rolled = (0.5 * weights + 0.5 * torch.eye(len(weights), dtype=torch.float64)) @ rolled
+    flow = attention_flow(graph)[layer]
+    flow = flow / flow.sum(dim=-1, keepdim=True)
+    return {
+        name: each.numpy().max(axis=0) for name, each in (("raw", graph[layer]), ("rollout", rolled), ("flow", flow))
+    }
+
+
+def by_the_formula(one: Any, other: Any) -> float:
+    left, right = (pd.Series(values).rank(method="dense") for values in (one, other))
+    return 1 - 6 * float(((left - right) ** 2).sum()) / (len(left) * (len(left) ** 2 - 1))
+
+
+def test_table_3_by_the_published_code_against_loops(subject: Any, context: Any, singles: list[Any]) -> None:
+    own = Faithfulness(limit=None, methods=["raw", "rollout", "flow"], published=True, steps=1, shares=[0.2])
+    made = run_analyses(subject, {"faithfulness": own.setup(context)})["faithfulness"]
+    SCHEMA.check(made, "faithfulness")
+    for layer in range(2):
+        found: dict[str, list[float]] = {"raw": [], "rollout": [], "flow": []}
+        for one in singles:
+            worth = gradient_of_logit_0(subject, one)
+            for method, scores in published_scores(one, layer).items():
+                found[method].append(by_the_formula(scores, worth))
+        for method, values in found.items():
+            got = value(made, method, "spearman_published", "standard", layer)
+            assert got["value"] == pytest.approx(np.mean(values), abs=2e-2), (
+                method,
+                layer,
+            )  # rounding orders near ties
+            assert got["count"] == len(singles)
+    ours = made[made["measure"] == "spearman_gradients"].set_index(["attention", "method", "layer"])["value"]
+    theirs = made[made["measure"] == "spearman_published"].set_index(["attention", "method", "layer"])["value"]
+    assert set(theirs.index) == set(ours.index)
+    assert (ours - theirs).abs().max() > 0.05  # another quantity
+
+
+def test_table_3_is_there_only_where_it_is_asked_for(table: pd.DataFrame) -> None:
+    assert "spearman_published" not in set(table["measure"])
+    with pytest.raises(UserError, match=r"analysis\.faithfulness\.published must be true or false, got 'yes'"):
+        Faithfulness(published="yes")  # type: ignore[arg-type]
+
+
+def test_dense_ranks_have_no_gaps_and_leave_out_what_is_not_chosen() -> None:
+    scores = torch.tensor([[0.5, 0.1, 0.5, 0.9, 0.1], [4.0, 3.0, 2.0, 1.0, 0.0]])
+    chosen = torch.tensor([[True, True, True, False, True], [True, False, True, True, True]])
+    assert dense_ranks(scores, chosen).tolist() == [[2, 1, 2, 0, 1], [4, 0, 3, 2, 1]]
+    assert dense_spearman(scores, -scores, chosen)[1].item() == -1
+    assert dense_spearman(scores[:, :1], scores[:, :1], chosen[:, :1]).isnan().all()
+
+
+# --- the subject, other tasks, options ---
 
 
 def test_the_subject_must_outrank_every_attractor() -> None:

@@ -29,9 +29,9 @@ def chosen(*names: str):
     return {name: made[name] for name in names} if names else made
 
 
-# pronouns is about one sentence of the user's with a gap, explorer a page: neither is part of all; they have tests of
-# their own
-APART = ("none", "paper", "identifiability", "structure", "all", "pronouns", "explorer")
+# pronouns is about one sentence of the user's with a gap, number_flip about texts whose subject is marked, explorer a
+# page: none is part of all; they have tests of their own
+APART = ("none", "paper", "identifiability", "structure", "all", "pronouns", "number_flip", "explorer")
 NAMES = sorted(path.stem for path in (CONF / "analysis").glob("*.yaml") if path.stem not in APART)
 STREAMING = [name for name in NAMES if name != "timing"]
 

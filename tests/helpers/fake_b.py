@@ -14,6 +14,7 @@ from effective_attention.analyses.attention_graph import SCHEMA as ATTENTION_GRA
 from effective_attention.analyses.faithfulness import ERASED
 from effective_attention.analyses.faithfulness import SCHEMA as FAITHFULNESS
 from effective_attention.analyses.identified import SCHEMA as IDENTIFIED
+from effective_attention.analyses.number_flip import SCHEMA as NUMBER_FLIP
 from effective_attention.analyses.pronouns import SCHEMA as PRONOUNS
 from effective_attention.analyses.sinks import SCHEMA as SINKS
 from effective_attention.analyses.token_type_profile import SCHEMA as TOKEN_TYPE_PROFILE
@@ -35,6 +36,7 @@ def fake_b(task: str, seed: int, layers: int, heads: int) -> dict[str, pd.DataFr
     return {
         "attention_graph": attention_graph(random, layers),
         "pronouns": pronouns(random, layers),
+        "number_flip": number_flip(random, layers),
         "faithfulness": faithfulness(random, layers),
         "alternative_attention": alternative_attention(random, layers, heads),
         "token_type_profile": token_type_profile(random, layers, heads),
@@ -61,6 +63,18 @@ def attention_graph(
     for axis in ("query", "key"):
         table[f"{axis}_token"] = table[axis].map(dict(enumerate(tokens)))
     ATTENTION_GRAPH.check(table, "attention_graph")
+    return table
+
+
+def number_flip(random: np.random.Generator, layers: int) -> pd.DataFrame:
+    """Make up shares and correlations with their intervals, and a few misclassified texts."""
+    axes = {"layer": range(layers), "example": [3, 17, 4], "gold": ["plural"], "sentence": ["the key to the cabinets"]}
+    table = NUMBER_FLIP.fake(random, {**axes, "convention": ["absolute"]})
+    value = table["value"].where(table["quantity"] == "spearman", table["value"].abs())
+    table = table.assign(value=value, low=value - 0.04, high=value + 0.05, even=0.1, count=90, examples=100)
+    listed = table["quantity"] == "probability"
+    table[["gold", "sentence"]] = table[["gold", "sentence"]].where(listed)
+    NUMBER_FLIP.check(table, "number_flip")
     return table
 
 

@@ -26,7 +26,7 @@ RELATIONS = {
     "amod": 900, "aux": 800, "cc": 750, "nmod": 700, "mark": 650, "compound": 600, "cop": 500, "advcl": 400,
     "xcomp": 300, "nummod": 250, "ccomp": 240, "acl": 230, "flat": 200, "appos": 120, "discourse": 60,
 }  # fmt: skip
-RULES = ["previous", "next", "random"]
+RULES = ["previous", "next", "random", "fixed"]
 TEXT = (
     "[CLS]", "the", "new", "anti", "##biotics", "cost", "$5", "in", "<script>alert(1)</script>", ",", "he", "said", ".",
     "[SEP]", "a", "second", "sentence", "says", "much", "the", "same", "of", "these", "drugs", ".", "[SEP]",
@@ -80,9 +80,10 @@ def pos_attention(random: np.random.Generator, axes: dict[str, Any]) -> pd.DataF
 def dependency_alignment(random: np.random.Generator, axes: dict[str, Any]) -> pd.DataFrame:
     """Make up alignment: fixed rules reach the same beside all heads, and a relation is as frequent in all rows."""
     table = schema_of("dependency_alignment").fake(random, {**axes, "relation": ["all", *RELATIONS]})
-    rules = 0.4 * table.groupby(["relation", "direction", "statistic"])[RULES].transform("first")
+    rules = 0.4 * table.groupby(["relation", "direction", "statistic", "sentences"])[RULES].transform("first")
     count = table["relation"].map({"all": sum(RELATIONS.values()), **RELATIONS}).astype("Int64")
-    return table.assign(count=count, **rules)
+    count = count.where(table["sentences"] == "all", count // 2)
+    return table.assign(count=count, offset=-2, **rules)
 
 
 def exemplars(

@@ -73,6 +73,10 @@ def of_method(name: str, value: float) -> Callable[[Table], Table]:
     return where(lambda table: (table["method"] == name) & table["measure"].str.startswith("spearman"), value)
 
 
+def flips(value: float) -> Callable[[Table], Table]:
+    return where(lambda table: table["quantity"] == "flips", value)
+
+
 FLIPS: dict[str, list[Case]] = {
     "timing": [
         (timed(1.3, 1.2, 1.4), "Effective attention takes longer than standard: 1.30 times (quartiles 1.20 to 1.40)."),
@@ -141,6 +145,12 @@ FLIPS: dict[str, list[Case]] = {
     "attention_graph": [
         (where(lambda table: table["method"] == "flow", 0.0), "standard attention rollout is more focused than flow"),
         (where(lambda table: table["method"] == "rollout", 0.0), "attention rollout is no more focused than flow"),
+    ],
+    "number_flip": [
+        (flips(0.75), "the subject exchanged the answer flips in 75 % of those answered rightly (as it should)"),
+        (flips(0.5), "in 50 % of those answered rightly (though it should not) and in 50 % of those"),
+        (where(lambda table: table["quantity"] == "spearman", 0.5, "low"), ", more than even attention (0.10)"),
+        (where(lambda table: table["quantity"] == "spearman", -0.5, "low"), "not told apart from even attention"),
     ],
     "pronouns": [
         (as_it_is, "The model prefers “her” (75 % of the candidates' probability)."),

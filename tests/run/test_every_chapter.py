@@ -14,6 +14,7 @@ from effective_attention.run.options.texts import quoted
 from helpers.small_analyses import OPTIONS
 
 ALONE = "pronouns"  # reads a sentence with a gap, in a masked language model
+MARKED = "number_flip"  # reads texts whose subject is marked
 GAP = quoted("text=The author talked to Sara about [MASK] book .")
 NOT_HERE = {"faithfulness_subject", "alternative_attention_heads", "timing"}
 """Needs sentences whose subject is known; the alternatives of all heads, which take a minute; five timed batches."""
@@ -21,14 +22,18 @@ NOT_HERE = {"faithfulness_subject", "alternative_attention_heads", "timing"}
 
 @pytest.fixture(scope="module")
 def folders(trained: Any, composer: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Two evaluations: of everything a split and a text have, and of the sentence with a gap."""
+    """Three evaluations: of everything a split and a text have, of the sentence with a gap, and of marked texts."""
     everything = ["analysis=[all,token_identity,token_mixing,explorer]", "attention=all", *OPTIONS]
     cfg = composer("evaluate", tmp_path_factory.mktemp("all"), f"checkpoint={trained.folder}", *everything)
     evaluate(cfg)
     words = ["candidates=[his,her]", "referents=[author,Sara]"]
     alone = composer("evaluate", tmp_path_factory.mktemp("alone"), f"analysis={ALONE}", GAP, *words)
     evaluate(alone)
-    return {chapter.analysis: Path((alone if chapter.analysis == ALONE else cfg).run_dir) for chapter in CHAPTERS}
+    marked = composer("evaluate", tmp_path_factory.mktemp("marked"), "task=agreement", f"analysis={MARKED}")
+    marked.checkpoint = None
+    evaluate(marked)
+    special = {ALONE: alone, MARKED: marked}
+    return {chapter.analysis: Path(special.get(chapter.analysis, cfg).run_dir) for chapter in CHAPTERS}
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.analysis)

@@ -9,9 +9,14 @@ Deviations: effective attention has negative weights, which a graph cannot have;
 them, in each head before heads are averaged. The example is one of the split, or a text of the user's. In a causal
 model rollout and flow are divided by what even attention would bring (``receptive_field``, see
 ``graphs.receptive_field``), as the paper asks for without saying how.
+
+The paper also shows a misclassified example, without saying how it was chosen. ``example=worst`` shows the one whose
+right class has the lowest probability (of equals the first): a misclassified one, if any is.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import pandas as pd
 import torch
@@ -38,7 +43,9 @@ from effective_attention.graphs.conventions import RESIDUAL, Convention, trace_g
 from effective_attention.graphs.flow import attention_flow
 from effective_attention.graphs.receptive_field import even_graph, over_even
 from effective_attention.graphs.rollout import attention_rollout
+from effective_attention.processes import gather
 
+WORST = "worst"
 METHODS = ("raw", "rollout", "flow")
 _KEYS = ("attention", "layer", "query", "key")
 SCHEMA = Schema(
@@ -55,6 +62,11 @@ SCHEMA = Schema(
         Column("value", "weight, heads averaged; the weights of a query in a layer sum to 1", low=0, high=1),
         CONVENTION,
         RECEPTIVE_FIELD,
+        Column(
+            "example", "which text of the split, counted from 0; empty: the user's own", "whole", low=0, missing=True
+        ),
+        Column("gold", "the right class, where the task has classes and the text a label", "name", missing=True),
+        Column("predicted", "the model's class, likewise", "name", missing=True),
         Column("examples", "how many texts were read: one", "whole", low=1, high=1),
     ),
     blocks=(
@@ -107,7 +119,7 @@ class AttentionGraph(TextAnalysis):
     ``raw`` has all queries, ``rollout`` and ``flow`` the chosen one.
 
     Args:
-        example: Which example of the split, counted from 0; not read where the user wrote a text.
+        example: Which example of the split, counted from 0, or ``worst``; not read where the user wrote a text.
         row: The position whose rollout and flow are wanted; None: the token that the model answers from, [CLS] or, in
             a causal model, the last.
         residual: Weight of the residual connection, from 0 to 1.
@@ -121,13 +133,16 @@ class AttentionGraph(TextAnalysis):
     def __init__(
         self,
         *,
-        example: int = 0,
+        example: int | str = 0,
         row: int | None = None,
         residual: float = RESIDUAL,
         convention: str = "absolute",
         receptive_field: bool | None = None,
     ) -> None:
-        super().__init__(example=example)
+        if isinstance(example, str) and example != WORST:
+            raise UserError(f"analysis.attention_graph.example must be a number or {WORST}, got {example!r}")
+        super().__init__(example=0 if isinstance(example, str) else example)
+        self.worst = example == WORST
         check_graph_options("attention_graph", residual, convention, receptive_field)
         self.receptive_field = receptive_field
         self.row = row
@@ -137,6 +152,12 @@ class AttentionGraph(TextAnalysis):
     def setup(self, context: Context) -> Analysis:
         """Check, as far as that is known, that the text has the position."""
         super().setup(context)
+        self._lowest: tuple[float, int] | None = None  # probability of the right class, and the example's number
+        task = context.task
+        if self.worst and context.text is None and (task is None or not task.labels):
+            raise UserError(
+                f"analysis.attention_graph.example={WORST} needs a task with classes; give a number instead"
+            )
         self._check_row(context.max_length if context.text is None else int(context.text.trace.lengths[0]))
         return self
 
@@ -146,6 +167,28 @@ class AttentionGraph(TextAnalysis):
                 f"analysis.attention_graph.row must be null or a token of the text, from 0 to {length - 1}, "
                 f"got {self.row!r}"
             )
+
+    def wants(self, indices: Sequence[int]) -> bool:
+        return super().wants(indices) if not self.worst else self.context.text is None
+
+    def update(self, trace: Trace) -> None:
+        """Look at the chosen example, or at each that is worse than all before it."""
+        if not self.worst:
+            super().update(trace)
+            return
+        if "labels" not in trace.inputs:
+            raise UserError(f"analysis.attention_graph.example={WORST} needs labels; this split has none")
+        right = trace.logits.double().softmax(dim=-1).gather(1, trace.inputs["labels"].long()[:, None])[:, 0]
+        chance, index, place = min(zip(right.tolist(), trace.inputs["index"].tolist(), range(len(right)), strict=True))
+        if self._lowest is None or (chance, index) < self._lowest:
+            self._lowest = chance, index
+            self._table = self.look(trace.example(place))
+
+    def compute(self) -> pd.DataFrame:
+        if not self.worst or self.context.text is not None:
+            return super().compute()
+        found = [both for both in gather((self._lowest, self._table)) if both[0] is not None]
+        return min(found, key=lambda both: both[0])[1] if found else pd.DataFrame(columns=SCHEMA.names)
 
     def look(self, trace: Trace) -> pd.DataFrame:
         """Write the whole graph, and the chosen position's rollout and flow, as rows."""
@@ -159,10 +202,20 @@ class AttentionGraph(TextAnalysis):
             for name, graph in zip(ATTENTIONS, graphs, strict=True)
             for part in self._tables(name, graph, row_maps(graph, row, residual=self.residual, even=even), row)
         ]
-        said = {"convention": self.convention, "receptive_field": divided, "examples": 1}
+        said = {"convention": self.convention, "receptive_field": divided, "examples": 1, **self._answer(trace)}
         table = pd.concat(parts, ignore_index=True).assign(**said)
         name_tokens(table, trace, self.context.tokenizer)
-        return table[SCHEMA.names]
+        return table.astype({"example": "Int64"})[SCHEMA.names]
+
+    def _answer(self, trace: Trace) -> dict[str, object]:
+        """Tell which example it is, its class and the model's, as far as there are any."""
+        index = None if self.context.text is not None else int(trace.inputs["index"][0])
+        labels = () if self.context.task is None else tuple(self.context.task.labels)
+        if not labels or trace.logits is None or trace.logits.ndim != 2 or trace.logits.shape[-1] != len(labels):
+            return {"example": index, "gold": None, "predicted": None}
+        gold = trace.inputs.get("labels")
+        named = {"gold": None if gold is None or index is None else labels[int(gold[0])]}
+        return {"example": index, **named, "predicted": labels[int(trace.logits[0].argmax())]}
 
     def _tables(self, attention: str, graph: Tensor, maps: dict[str, Tensor], row: int) -> list[pd.DataFrame]:
         """Return the tables of one attention: the whole graph, then the chosen query's rollout and flow."""

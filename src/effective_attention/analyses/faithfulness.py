@@ -11,6 +11,9 @@ these alone (``sufficiency``, less is better), averaged over several shares of t
 word decides, as the grammar of ``task=agreement`` does, ``subject_first`` is the share of sentences in which it
 outranks every attractor.
 
+``published`` adds Table 3 by the code its authors published, which is another quantity (``spearman_published``, see
+``analyses.common.published_correlation``).
+
 Conventions. The correct class is explained (a regression's score is). Padding is left out of every ranking, and so are
 delimiters unless asked for: the paper's raw attention and rollout differ in the first layer, so [CLS] itself must have
 been in its ranking. Correlations compare absolute scores; erasure takes the tokens that speak for the class first, so
@@ -34,6 +37,7 @@ from torch import Tensor
 from effective_attention.analyses.common import schema
 from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
 from effective_attention.analyses.common.options import check_graph_options, check_limit, is_whole_number
+from effective_attention.analyses.common.published_correlation import dense_spearman, largest_received, summed_gradient
 from effective_attention.analyses.common.samples import in_sample, sample
 from effective_attention.analyses.common.tokens import of_kind
 from effective_attention.attention.trace import Layer, Trace
@@ -52,6 +56,9 @@ from effective_attention.graphs.conventions import RESIDUAL, Convention
 log = logging.getLogger(__name__)
 SUBJECT, ATTRACTOR = ROLES.index("subject"), ROLES.index("attractor")
 RANKED = ("spearman_blank_out", "spearman_gradients", "subject_first")
+PUBLISHED = "spearman_published"
+LAYERED = ("raw", "rollout", "flow")
+"""The methods of Table 3."""
 ERASED = ("comprehensiveness", "sufficiency")
 _METHODS = "analysis.faithfulness.methods"
 _REFERENCE = {"spearman_blank_out": "blank_out", "spearman_gradients": "input_gradient"}
@@ -60,7 +67,7 @@ SCHEMA = schema.Schema(
         replace(schema.attention_column(*ATTENTIONS), missing=True),
         schema.Column("method", "the explanation", "name", key=True),
         replace(schema.LAYER, missing=True),
-        schema.Column("measure", "what is measured", "name", (*RANKED, *ERASED, "milliseconds"), key=True),
+        schema.Column("measure", "what is measured", "name", (*RANKED, PUBLISHED, *ERASED, "milliseconds"), key=True),
         schema.Column("value", "mean over examples; milliseconds: per example"),
         schema.Column("std", "standard deviation over examples", low=0, missing=True),
         schema.Column("low", "lower end of the mean's 95 % bootstrap interval", missing=True),
@@ -71,6 +78,7 @@ SCHEMA = schema.Schema(
     ),
     blocks=(
         schema.Block({"measure": RANKED}, ("attention", "method", "layer")),
+        schema.Block({"measure": PUBLISHED, "method": LAYERED}, ("attention", "layer")),
         schema.Block({"measure": ERASED}, ("attention", "method", "layer")),  # the last layer only
         schema.Block({"measure": "milliseconds"}, ("attention", "method"), numbers=("value",)),
         schema.Block({"measure": (*RANKED, *ERASED)}, ("method",)),  # methods that do not read attention
@@ -113,6 +121,7 @@ class Faithfulness(SplitAnalysis):
             imports the module first, so that it can register a method of its own.
         receptive_field: Whether every rollout and flow is divided by what even attention would bring (see
             ``graphs.receptive_field``); None: in a causal model.
+        published: Whether raw attention, rollout and flow are also compared with gradients by the published code.
     """
 
     schema = SCHEMA
@@ -134,8 +143,12 @@ class Faithfulness(SplitAnalysis):
         delimiters: bool = False,
         methods: str | Sequence[str] = ALL,
         receptive_field: bool | None = None,
+        published: bool = False,
     ) -> None:
         super().__init__()
+        if not isinstance(published, bool):
+            raise UserError(f"analysis.faithfulness.published must be true or false, got {published!r}")
+        self.published = published
         check_limit("analysis.faithfulness.limit", limit)
         check_graph_options("faithfulness", residual, convention, receptive_field)
         self.limit = limit
@@ -169,6 +182,7 @@ class Faithfulness(SplitAnalysis):
         self.references = _references(self.methods)
         self.league = [(attention, method.name) for method, attention in runs(self.methods)]
         self.columns = _columns(self.league, context.layers)
+        self.columns += _published_columns(self.league, context.layers) if self.published else []
         self.add_sum("values", int(self.used.sum()), len(self.columns))
         self.add_sum("filled", int(self.used.sum()))
         self.add_sum("seconds", len(self.league))
@@ -202,6 +216,7 @@ class Faithfulness(SplitAnalysis):
         self.seconds += torch.tensor([attribution.seconds for attribution in attributions], device=self.seconds.device)
         references = {one.method: one.scores for one in every if one.method in _REFERENCE.values()}
         found = {**_ranked(trace, attributions, references, ranked), **self._erased(request, attributions, words)}
+        found |= self._published(trace) if self.published else {}
         slots = (self.used.cumsum(dim=0) - 1)[trace.inputs["index"].cpu()].to(self.values.device)
         self.values[slots] = torch.stack([found[column] for column in self.columns], dim=-1).to(self.values)
         self.filled[slots] = 1
@@ -219,6 +234,18 @@ class Faithfulness(SplitAnalysis):
             layer = None if attribution.attention is None else self.context.layers - 1
             for measure, values in zip(ERASED, both, strict=True):
                 found[Column(attribution.attention, attribution.method, layer, measure)] = values[number]
+        return found
+
+    def _published(self, trace: Trace) -> dict[Column, Tensor]:
+        """Return Table 3 by the published code, (batch,) for each method, attention and layer."""
+        worth = summed_gradient(trace).double()[:, None]
+        found = {}
+        for attention in ATTENTIONS:
+            scores = largest_received(trace, attention, residual=self.residual, convention=self.convention)
+            for method, score in scores.items():
+                values = dense_spearman(score.double(), worth, trace.mask[:, None])
+                for layer in range(values.shape[1]):
+                    found[Column(attention, method, layer, PUBLISHED)] = values[:, layer]
         return found
 
     def compute(self) -> pd.DataFrame:
@@ -269,6 +296,11 @@ def _columns(league: Sequence[tuple[str | None, str]], layers: int) -> list[Colu
         found += [Column(attention, method, layer, measure) for measure in ranked for layer in every]
         found += [Column(attention, method, every[-1], measure) for measure in ERASED]
     return found
+
+
+def _published_columns(league: Sequence[tuple[str | None, str]], layers: int) -> list[Column]:
+    chosen = [one for one in league if one[1] in LAYERED]
+    return [Column(attention, method, layer, PUBLISHED) for attention, method in chosen for layer in range(layers)]
 
 
 def _ranked(

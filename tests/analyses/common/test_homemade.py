@@ -18,7 +18,7 @@ from helpers.subjects import StubTagger
 TEXTS = ["A cat sat on the mat, and nobody minded at all.", "It purred.", "Then the dog came in and barked loudly."]
 NEEDS = ("explain", "faithfulness", "token_identity", "token_mixing")
 """They start from embeddings, or read hidden states."""
-ALONE = ("pronouns",)  # reads a sentence with a gap, in a masked language model
+ALONE = ("pronouns", "number_flip")  # a sentence with a gap, in a masked language model; texts with marked subjects
 
 
 @pytest.fixture(scope="module")

@@ -39,22 +39,57 @@ def test_alignment_is_the_share_either_way_beside_the_fixed_rules(make_tables: M
         assert lines[name][0] == rows[name].unique().item()
 
 
-def test_the_best_head_of_a_relation_by_hand() -> None:
-    none = float("nan")
-    rows = [
-        ("standard", 0, 1, "nsubj", "to_head", 0.5, none, 0.6, none, 80),
-        ("standard", 2, 0, "nsubj", "from_head", 0.7, 0.1, 0.2, none, 80),
-        ("standard", 2, 1, "nsubj", "from_head", 0.6, 0.1, 0.2, none, 80),
-        ("standard", 1, 1, "det", "to_head", 0.9, none, 0.6, none, 90),
-        ("effective", 1, 1, "det", "to_head", 1.0, none, 0.6, none, 90),
+def half(sentences: str, rows: list[tuple]) -> pd.DataFrame:
+    names = ["attention", "layer", "head", "relation", "direction", "value", "offset", "fixed", "random", "count"]
+    return pd.DataFrame(rows, columns=names).assign(statistic="hits", sentences=sentences)
+
+
+def by_hand() -> pd.DataFrame:
+    choosing = [
+        ("standard", 0, 1, "nsubj", "to_head", 0.5, 1, 0.6, 0.1, 40),
+        ("standard", 2, 0, "nsubj", "from_head", 0.7, -2, 0.2, 0.1, 40),
+        ("standard", 2, 1, "nsubj", "from_head", 0.6, -2, 0.2, 0.1, 40),
+        ("standard", 1, 1, "det", "to_head", 0.9, 1, 0.3, 0.4, 50),
+        ("effective", 1, 1, "det", "to_head", 1.0, 1, 0.6, 0.4, 50),
     ]
-    names = ["attention", "layer", "head", "relation", "direction", "value", "previous", "next", "random", "count"]
-    subject, determiner = best_heads(pd.DataFrame(rows, columns=names).assign(statistic="hits"), "standard")
+    measuring = [
+        ("standard", 0, 1, "nsubj", "to_head", 0.55, 1, 0.6, 0.1, 38),
+        ("standard", 2, 0, "nsubj", "from_head", 0.65, -2, 0.15, 0.1, 38),
+        ("standard", 2, 1, "nsubj", "from_head", 0.95, -2, 0.15, 0.9, 38),
+        ("standard", 1, 1, "det", "to_head", 0.75, 1, 0.7, 0.35, 30),
+        ("effective", 1, 1, "det", "to_head", 1.0, 1, 0.7, 0.35, 30),
+    ]
+    every = [(*row[:5], 0.99, *row[6:9], 80) for row in choosing]  # chosen by nobody
+    return pd.concat([half("choosing", choosing), half("measuring", measuring), half("all", every)])
+
+
+def test_the_best_head_of_a_relation_is_chosen_on_one_half_and_measured_on_the_other() -> None:
+    subject, determiner = best_heads(by_hand(), "standard")
     assert (subject.relation, subject.direction, subject.layer, subject.head) == ("nsubj", "from_head", 2, 0)
-    assert subject.rules == {"previous": 0.1, "next": 0.2}  # of its own direction
+    assert subject.value == 0.65  # not the 0.95 of the head that is best there, nor the 0.70 of where it was chosen
+    assert (subject.rule, subject.reached) == ("2 words before", 0.15)  # of its own direction
     assert subject.gain == pytest.approx(0.5)
-    assert (determiner.relation, determiner.count) == ("det", 90)
-    assert determiner.gain == pytest.approx(0.3)
+    assert (determiner.relation, determiner.count) == ("det", 30)
+    assert (determiner.rule, determiner.reached) == ("random", 0.35)  # the better one of the half to choose on
+    assert determiner.gain == pytest.approx(0.4)
+
+
+def test_numbers_of_the_half_to_measure_on_change_no_choice() -> None:
+    table = by_hand()
+    measuring = table["sentences"] == "measuring"
+    other = table.assign(value=table["value"].mask(measuring, 1 - table["value"]), random=0.45)
+    first, second = (sorted(best_heads(one, "standard"), key=lambda best: best.relation) for one in (table, other))
+    places = [[(best.relation, best.direction, best.layer, best.head) for best in found] for found in (first, second)]
+    assert places[0] == places[1]
+    assert [best.value for best in second] == pytest.approx([1 - best.value for best in first])
+
+
+def test_a_relation_of_one_half_alone_has_no_best_head() -> None:
+    table = by_hand()
+    gone = (table["sentences"] == "measuring") & (table["relation"] == "det")
+    assert [best.relation for best in best_heads(table.assign(value=table["value"].mask(gone)), "standard")] == [
+        "nsubj"
+    ]
 
 
 def test_relations_are_the_most_frequent_ordered_by_gain_and_named_by_head(make_tables: Make) -> None:
@@ -69,8 +104,8 @@ def test_relations_are_the_most_frequent_ordered_by_gain_and_named_by_head(make_
     assert (to_hex(filled.get_markerfacecolor()), to_hex(empty.get_markerfacecolor())) == ("#1b7837", "#ffffff")
     for line, direction in ((filled, "to_head"), (empty, "from_head")):
         np.testing.assert_allclose(line.get_xdata(), [found.value for found in best if found.direction == direction])
-    previous = next(line for line in axes.lines if line.get_marker() == "<")
-    np.testing.assert_allclose(previous.get_xdata(), [found.rules["previous"] for found in best])
+    rule = next(line for line in axes.lines if line.get_marker() == "|")
+    np.testing.assert_allclose(rule.get_xdata(), [found.reached for found in best])
     assert axes.texts[0].get_text().startswith(f"L{best[0].layer} H{best[0].head}")
 
 
@@ -80,14 +115,6 @@ def test_no_relation_often_enough_leaves_the_figure_out(make_tables: Make) -> No
     assert len(hits(few)) == 0
     assert can_draw("dependency_alignment", few)
     assert not can_draw("dependency_alignment_relations", few)
-
-
-def test_a_rule_that_a_causal_model_cannot_follow_is_not_shown(make_tables: Make) -> None:
-    table = make_tables("treebank", layers=2, heads=2)["dependency_alignment"].assign(next=0.0)
-    figure = FIGURES["dependency_alignment_relations"](table)
-    assert [line for axes in plots(figure) for line in axes.lines if line.get_marker() == ">"] == []
-    said = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert said[-2:] == ["previous word", "random"]
 
 
 def test_relations_of_two_runs_have_a_panel_each(make_tables: Make) -> None:
@@ -111,7 +138,7 @@ def test_alignment_with_what_fixed_rules_reach(make_tables: Make) -> None:
     table = stacked(make_tables, "dependency_alignment", "mrpc", "treebank", layers=6, heads=4)
     grid = alignment_grid(table)
     assert grid.columns[8:11] == ["previous", "next", "random"]
-    rows = table[(table["task"] == "treebank") & (table["direction"] == "either")]
+    rows = aligned(table[table["task"] == "treebank"])
     means = rows[rows["attention"] == "standard"].groupby("layer")["value"].mean()
     row = next(row for row in grid.rows if row[:2] == ["Treebank", "standard"])
     assert row[2:8] == [f"{value:.3f}" for value in means]
@@ -122,31 +149,30 @@ def test_alignment_with_what_fixed_rules_reach(make_tables: Make) -> None:
 def test_the_best_head_of_each_relation_beside_the_best_rule(make_tables: Make) -> None:
     table = make_tables(layers=3, heads=4)["dependency_alignment"]
     grid = relations_grid(table)
-    rows = table[(table["relation"] == "nsubj") & (table["statistic"] == "hits")]
-    best = rows[rows["attention"] == "effective"].sort_values("value").iloc[-1]
-    rule = max(("previous", "next", "random"), key=lambda name: best[name])
+    (best,) = [found for found in best_heads(table, "effective") if found.relation == "nsubj"]
     row = next(row for row in grid.rows if row[1] == "nsubj" and row[3] == "effective")
-    assert row[2] == "1800"
-    looks = "to its head" if best["direction"] == "to_head" else "to its dependent"
+    assert row[2] == "900"  # of the half to measure on
+    looks = "to its head" if best.direction == "to_head" else "to its dependent"
+    assert best.rule in ("2 words before", "random")
     assert row[4:] == [
-        f"layer {best['layer']}, head {best['head']}", looks, f"{best['value']:.3f}", f"{best[rule]:.3f} ({rule})",
-        f"{best['value'] - best[rule]:.3f}",
+        f"layer {best.layer}, head {best.head}", looks, f"{best.value:.3f}", f"{best.reached:.3f} ({best.rule})",
+        f"{best.gain:.3f}",
     ]  # fmt: skip
     assert len(row) == len(grid.columns)
     assert relations_grid(table[table["relation"] == "all"]).rows == []
 
 
 def test_alignment_against_distance_head_by_head(make_tables: Make) -> None:
-    aligned = both_weights(make_tables, "dependency_alignment", layers=3, heads=4)
-    shares = aligned[aligned["direction"] == "either"]
+    table = both_weights(make_tables, "dependency_alignment", layers=3, heads=4)
+    shares = aligned(table)
     far = shares.drop(columns=["relation", "direction"]).assign(value=-shares["value"]).sample(frac=1, random_state=0)
-    grid = alignment_and_distance({"dependency_alignment": aligned, "distance": far})
+    grid = alignment_and_distance({"dependency_alignment": table, "distance": far})
     assert [row[:2] for row in grid.rows][::2] == [["MRPC, pretrained", "standard"], ["MRPC, finetuned", "standard"]]
     assert {tuple(row[2:]) for row in grid.rows} == {("-1.00", "-1.00", "12")}
-    only = alignment_and_distance({"dependency_alignment": aligned, "distance": far[far["checkpoint"] == ""]})
+    only = alignment_and_distance({"dependency_alignment": table, "distance": far[far["checkpoint"] == ""]})
     assert [row[:2] for row in only.rows] == [["MRPC", "standard"], ["MRPC", "effective"]]
-    assert alignment_and_distance({"dependency_alignment": aligned}).rows == []
-    constant = alignment_and_distance({"dependency_alignment": aligned, "distance": far.assign(value=1.0)})
+    assert alignment_and_distance({"dependency_alignment": table}).rows == []
+    constant = alignment_and_distance({"dependency_alignment": table, "distance": far.assign(value=1.0)})
     assert {row[2] for row in constant.rows} == {NONE}
 
 
@@ -155,5 +181,6 @@ def test_layer_means_of_the_share_either_way_are_named(make_tables: Make) -> Non
     scalars = named_scalars({"dependency_alignment": rows}, CHAPTERS)
     kinds = [f"{kind}/layer_0{layer}" for kind in ("standard", "effective") for layer in (0, 1)]
     assert list(scalars) == [f"alignment/{kind}" for kind in kinds]
-    mine = rows[(rows["direction"] == "either") & (rows["attention"] == "effective") & (rows["layer"] == 1)]
+    mine = aligned(rows)
+    mine = mine[(mine["attention"] == "effective") & (mine["layer"] == 1)]
     assert scalars["alignment/effective/layer_01"] == pytest.approx(mine["value"].mean())

@@ -162,10 +162,21 @@ def _label(panel: Panel) -> str:
     return f"{one_line(panel.title)}\nlayer"
 
 
+def _answer(table: DataFrame) -> str:
+    """Say which example it is and what the model answers; nothing of a text without a class."""
+    one = table.iloc[0]
+    if any(name not in table or one[name] is None or one[name] != one[name] for name in ("gold", "predicted")):
+        return ""
+    verdict = "rightly" if one["gold"] == one["predicted"] else f"but it is “{one['gold']}”"
+    return f"example {int(one['example'])} of the split: the model answers “{one['predicted']}”, {verdict}."
+
+
 def found_graph(table: DataFrame) -> list[str]:
     """Say how focused each method is in the last layer, beside even attention; whether rollout is more than flow."""
     said = []
     for panel in panels(table):
+        answer = _answer(panel.table)
+        said += [said_of(panel, table, answer)] if answer else []
         rows = panel.table[panel.table["query"] == chosen_query(panel.table)]
         last = rows[rows["layer"] == rows["layer"].max()]
         even = number(1 / rows["key"].nunique())

@@ -39,7 +39,9 @@ CHAPTER = Chapter(
         "Attention between words is that between their pieces: summed over the pieces looked at, averaged over those "
         "that look. For each relation, how often the partner is the word with the largest weight (hits), by "
         "direction. Three fixed rules say what a share is worth: all weight on the previous word, on the next, or "
-        "even; in a causal model there is no next word to look at. Effective attention has negative weights: they "
+        "even; in a causal model there is no next word to look at. The best head of each relation, and the best fixed "
+        "place up to four words away, are chosen on one half of the texts and measured on the other (column "
+        "sentences). Effective attention has negative weights: they "
         "count by their size or as nothing, as the column convention says (absolute or positive). "
         "Attention to the first token, where causal models rest, does not count there (column first_token)."
     ),
@@ -62,8 +64,9 @@ CHAPTER = Chapter(
         Drawing(
             "dependency_alignment_relations",
             (
-                "For each relation how often the best head finds the partner; at the right, that head (L2 H10: layer "
-                "2, head 10; standard / effective); ordered by the gain over the best fixed rule of its direction."
+                "For each relation how often the best head finds the partner, chosen on one half of the texts and "
+                "measured on the other; at the right, that head (L2 H10: layer 2, head 10; standard / effective); "
+                "upright line and order: the best fixed rule of its direction, chosen and measured alike, and the gain."
             ),
             dependency_alignment_relations,
             has_relations,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -12,7 +11,6 @@ from pandas import DataFrame
 
 from effective_attention.reports.chapters.dependency_alignment.reductions import (
     DIRECTIONS,
-    FIXED_RULES,
     MOST_RELATIONS,
     Best,
     aligned,
@@ -26,13 +24,13 @@ from effective_attention.reports.drawing.style import COLOURS, DOUBLE, SINGLE, g
 from effective_attention.reports.reductions import Panel, attentions, panels
 
 _FEWEST_ROWS = 6  # high is a panel at least, so that its name finds room
-_MARKS = {"previous": "<", "next": ">", "random": "|"}
 _SHAPES = {"standard": "o", "effective": "s"}
 _ALIGNMENT = Quantity("share between related words")
 _RULE_LOOK: dict[str, Any] = {
     "color": "#7f7f7f",
-    "markersize": 3,
-    "markeredgewidth": 0.7,
+    "marker": "|",
+    "markersize": 5,
+    "markeredgewidth": 0.9,
     "linestyle": "none",
     "zorder": 1,
     "clip_on": False,
@@ -49,7 +47,6 @@ def dependency_alignment(table: DataFrame) -> Figure:
 def dependency_alignment_relations(table: DataFrame) -> Figure:
     """Draw for each relation how often its best head is right, and which head that is; a panel per task or setting."""
     shown = panels(hits(table))
-    rules = [name for name in FIXED_RULES if hits(table)[name].gt(0).any()]  # a causal model has no next word
     across = min(2, len(shown))
     down = -(-len(shown) // across)
     rows = max(_FEWEST_ROWS, min(MOST_RELATIONS, hits(table)["relation"].nunique()))
@@ -58,23 +55,22 @@ def dependency_alignment_relations(table: DataFrame) -> Figure:
     for spare in axes.flat[len(shown) :]:
         spare.set_axis_off()
     for place, (axis, panel) in enumerate(zip(axes.flat, shown, strict=False)):
-        _relations(axis, panel, rules)
+        _relations(axis, panel)
         axis.tick_params(labelbottom=place + across >= len(shown))
         axis.set_xlabel("found by the best head" if place + across >= len(shown) else "")
         axis.set_ylabel("relation" if place % across == 0 else "")
-    _legend(figure, attentions(table), rules)
+    _legend(figure, attentions(table))
     return figure
 
 
-def _relations(axes: Axes, panel: Panel, rules: list[str]) -> None:
+def _relations(axes: Axes, panel: Panel) -> None:
     """Draw one run, ordered by standard attention's gain, or by effective attention's where that alone was read."""
     kinds = attentions(panel.table)
     found = {kind: {best.relation: best for best in best_heads(panel.table, kind)} for kind in kinds}
     first = list(found[kinds[0]].values())
     order = [best.relation for best in first]
     axes.hlines(range(len(first)), 0, [best.value for best in first], color="#e5e5e5", linewidth=0.6, zorder=0)
-    for name in rules:
-        axes.plot([best.rules.get(name, np.nan) for best in first], range(len(first)), _MARKS[name], **_RULE_LOOK)
+    axes.plot([best.reached for best in first], range(len(first)), **_RULE_LOOK)
     for place, kind in enumerate(kinds):
         beside = (0.36 * place - 0.18) * (len(kinds) - 1)  # so that neither hides the other
         for direction, filled in zip(DIRECTIONS, (COLOURS[kind], "white"), strict=True):
@@ -110,17 +106,15 @@ def _dots(axes: Axes, found: list[Best | None], direction: str, kind: str, fille
     )
 
 
-def _legend(figure: Figure, kinds: list[str], rules: list[str]) -> None:
+def _legend(figure: Figure, kinds: list[str]) -> None:
     handles = [
         Line2D([], [], color=COLOURS[kind], marker=_SHAPES[kind], linestyle="none", markersize=3.6) for kind in kinds
     ]
-    labels = list(kinds)
+    labels = [*kinds, "best fixed rule"]
+    handles.append(Line2D([], [], **_RULE_LOOK))
     for filled, title in zip(("black", "white"), DIRECTIONS.values(), strict=True):
         handles.append(
             Line2D([], [], color="black", marker="o", markerfacecolor=filled, linestyle="none", markersize=3.6)
         )
         labels.append(title)
-    for name in rules:
-        handles.append(Line2D([], [], color="#7f7f7f", marker=_MARKS[name], linestyle="none", markersize=3))
-        labels.append("random" if name == "random" else f"{name} word")
     legend_below(figure, handles, labels, most=2 if figure.get_figwidth() < DOUBLE else 4)

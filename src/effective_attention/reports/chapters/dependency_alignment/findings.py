@@ -41,7 +41,8 @@ def _heads(table: DataFrame, kind: str) -> str:
     if not found:
         return ""
     better = [best for best in found if best.gain > 0]
-    count = f"{kind} attention: a head beats the fixed rules for {len(better)} of {len(found)} relations"
+    count = f"{kind} attention: on texts it was not chosen on, a head beats the fixed rules for {len(better)} of "
+    count += f"{len(found)} relations"
     if not better:
         return f"{count}."
     best = better[0]

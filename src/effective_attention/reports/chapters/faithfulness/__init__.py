@@ -24,7 +24,9 @@ CHAPTER = Chapter(
         "Where the data knows the word that decides, the share of sentences in which it outranks every attractor. "
         "Negative weights of effective attention become positive, or zero, before rollout and flow. The attention read "
         "is that of the token the model answers from: [CLS], or of a causal model the last, where rollout and flow are "
-        "divided by what even attention would bring (column receptive_field)."
+        "divided by what even attention would bring (column receptive_field). By the published code "
+        "(spearman_published) is another quantity, that of the paper's Table 3: the largest weight over all queries "
+        "against the absolute sum of the gradient of logit 0, [CLS] and [SEP] ranked too."
     ),
     paper_says=(
         "Abnar & Zuidema find rollout and flow closer to blank-out and to gradients than raw attention; they read "

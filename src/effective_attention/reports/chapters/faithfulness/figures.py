@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pandas import DataFrame
 
 from effective_attention.reports.chapters.faithfulness.reductions import (
-    CORRELATIONS,
+    BY_LAYER,
     LAYERED,
     LEAGUE,
     WITHOUT,
@@ -31,6 +31,7 @@ from effective_attention.reports.reductions import attentions, one_line, panels
 _MEASURE_TITLES = {
     "spearman_blank_out": "Spearman with\nblank-out ↑",
     "spearman_gradients": "Spearman with\ninput gradients ↑",
+    "spearman_published": "Spearman, by the\npublished code ↑",
     "comprehensiveness": "comprehen-\nsiveness ↑",
     "sufficiency": "sufficiency ↓",
     "milliseconds": "ms per\nexample ↓",
@@ -100,8 +101,8 @@ def _key(figure: Figure, rows: DataFrame) -> None:
 @styled
 def faithfulness_layers(table: DataFrame) -> Figure:
     """Draw mean ± standard deviation over examples by layer, a column per method; dashed, the paper's means."""
-    shown = panels(table[table["measure"].isin(CORRELATIONS) & table["method"].isin(LAYERED)])
-    lines = [(panel, name) for panel in shown for name in CORRELATIONS if name in set(panel.table["measure"])]
+    shown = panels(table[table["measure"].isin(BY_LAYER) & table["method"].isin(LAYERED)])
+    lines = [(panel, name) for panel in shown for name in BY_LAYER if name in set(panel.table["measure"])]
     figure, axes = grid(len(lines), len(LAYERED), width=DOUBLE, height=1.3 * len(lines) + 0.45, sharey="row")
     for line, (panel, measure) in zip(axes, lines, strict=True):
         for axis, method in zip(line, LAYERED, strict=True):

@@ -9,6 +9,8 @@ from effective_attention.attributions.registry import registered
 LAYERED = ("raw", "rollout", "flow")
 """The methods that the paper follows layer by layer."""
 CORRELATIONS = ("spearman_blank_out", "spearman_gradients")
+BY_LAYER = (*CORRELATIONS, "spearman_published")
+"""The measures that are followed layer by layer."""
 LEAGUE = (*CORRELATIONS, "comprehensiveness", "sufficiency", "milliseconds")
 """The measures by which all methods are compared."""
 WITHOUT = "without"
@@ -44,7 +46,7 @@ def ranking(rows: DataFrame) -> list[str]:
 
 def has_layers(table: DataFrame) -> bool:
     """Tell whether any of the methods that are followed layer by layer was compared with blank-out or gradients."""
-    return bool((table["method"].isin(LAYERED) & table["measure"].isin(CORRELATIONS)).any())
+    return bool((table["method"].isin(LAYERED) & table["measure"].isin(BY_LAYER)).any())
 
 
 def has_subjects(table: DataFrame) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 from pandas import DataFrame
 
 from effective_attention.reports.chapters.faithfulness.reductions import (
-    CORRELATIONS,
+    BY_LAYER,
     LAYERED,
     WITHOUT,
     league,
@@ -22,6 +22,7 @@ from effective_attention.reports.reductions import attentions, one_line, panels
 _COLUMNS = {
     "spearman_blank_out": "Spearman with blank-out",
     "spearman_gradients": "Spearman with gradients",
+    "spearman_published": "Spearman, by the published code",
     "comprehensiveness": "comprehensiveness",
     "sufficiency": "sufficiency",
     "subject_first": "subject first",
@@ -33,7 +34,7 @@ _DIGITS = {"spearman_blank_out": 2, "spearman_gradients": 2, "subject_first": 2}
 
 def league_table(table: DataFrame) -> Grid:
     """Return every method in the last layer: mean and 95 % interval of each measure, most comprehensive first."""
-    measures = [name for name in _COLUMNS if name in set(table["measure"])]
+    measures = [name for name in _COLUMNS if name in set(table["measure"]) and name != "spearman_published"]
     rows = []
     for panel in panels(table):
         found = league(panel.table).set_index(["method", "attention", "measure"])
@@ -59,11 +60,11 @@ def _interval(found: DataFrame, place: tuple[str, str, str]) -> str:
 
 def correlations(table: DataFrame) -> Grid:
     """Return Spearman's correlation by layer, mean ± std, with the rows of the paper's Tables 1 to 3 below ours."""
-    shown = table[table["measure"].isin(CORRELATIONS) & table["method"].isin(LAYERED)]
+    shown = table[table["measure"].isin(BY_LAYER) & table["method"].isin(LAYERED)]
     layers = sorted(int(layer) for layer in shown["layer"].dropna().unique())
     rows = []
     for panel in panels(shown):
-        for measure in CORRELATIONS:
+        for measure in BY_LAYER:
             for method in LAYERED:
                 mine = panel.table[(panel.table["measure"] == measure) & (panel.table["method"] == method)]
                 front = [one_line(panel.title), _COLUMNS[measure], method_title(method)]

@@ -1,0 +1,86 @@
+"""The page on agreement: what is kept of the table of ``number_flip``, and its tables."""
+
+import importlib
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from helpers.fake_b import number_flip
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def agreement():
+    sys.path.insert(0, str(ROOT / "scripts" / "findings"))
+    try:
+        yield importlib.import_module("agreement")
+    finally:
+        sys.path.remove(str(ROOT / "scripts" / "findings"))
+
+
+@pytest.fixture(scope="module")
+def table():
+    return number_flip(np.random.default_rng(0), 3)
+
+
+def test_what_is_kept_is_the_last_layers_with_its_interval(agreement, table):
+    found = agreement.kept(table)
+    assert json.loads(json.dumps(found)) == found  # ready for JSON
+    assert (found["layer"], found["examples"]) == (2, 100)
+    assert len(found["flips"]) == 6
+    assert len(found["weight"]) == 2 * 3 * 2 * 3
+    rows = table[(table["quantity"] == "spearman") & (table["word"] == "subject") & (table["layer"] == 2)]
+    row = rows[(rows["attention"] == "effective") & (rows["method"] == "flow")].iloc[0]
+    mine = found["spearman"]["subject/effective/flow"]
+    assert [mine[name] for name in ("value", "low", "high", "count")] == [row["value"], row["low"], row["high"], 90]
+
+
+def test_what_was_not_measured_is_left_out_and_dashed(agreement, table):
+    subjects = agreement.kept(table.assign(value=table["value"].mask(table["word"] == "attractor")))
+    assert set(subjects["flips"]) == {"subject/all", "subject/right", "subject/wrong"}
+    made = agreement.tables({"linzen": subjects, "grammar": agreement.kept(table)})
+    lines = [line.split(" | ") for line in made["answers"].splitlines()]
+    (line,) = [line for line in lines if line[0] == "| attractor exchanged, wrong before: answers that flip"]
+    assert line[1] == agreement.NONE
+    assert line[2].endswith(", n = 90 |")
+
+
+def test_tables_have_a_column_for_each_part_measured(agreement, table):
+    found = agreement.kept(table)
+    made = agreement.tables({"grammar": found})
+    header = made["weights"].splitlines()[0]
+    assert header.count("grammar") == 2
+    assert "Linzen" not in header
+    assert len(made["weights"].splitlines()) == 2 + 2 * 2 * 3
+    value = found["accuracy"]["value"]
+    assert f"| right answers | {value:.3f} [" in made["answers"]
+    even = found["weight"]["subject/all/standard/raw"]["even"]
+    assert f"(even {even:.3f})" in made["weights"].splitlines()[2]
+
+
+def test_a_part_trains_once_and_tests_on_its_own_sentences(agreement, table, tmp_path, monkeypatch):
+    ran = []
+
+    def run(program, folder, *options):
+        ran.append((program, folder, options))
+        (folder / "tables").mkdir(parents=True, exist_ok=True)
+        table.assign(reading=pd.NA).to_parquet(folder / "tables" / "number_flip.parquet")
+        return folder
+
+    monkeypatch.setattr(agreement, "run", run)
+    (tmp_path / "agreement").mkdir()
+    place = agreement.Place(tmp_path, tmp_path / "work", ("seed=3",))
+    found = agreement.measure("grammar", place)
+    assert found == agreement.kept(table)
+    assert [program for program, *_ in ran] == ["train.py", "evaluate.py"]
+    assert all("seed=3" in options for *_, options in ran)
+    assert "data=sample" in ran[1][2]  # the checkpoint brings its own data otherwise
+    assert "data=local" not in ran[1][2]
+    agreement.measure("linzen", place)
+    assert {"data=local", f"data.dir={tmp_path / 'agreement'}", "analysis.number_flip.limit=800"} <= set(ran[3][2])
+    assert ran[2][:2] == ran[0][:2]  # the same training: finished, it is not run again
