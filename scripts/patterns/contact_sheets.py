@@ -116,7 +116,7 @@ def examples(maps: Maps, count: int = 6) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Contact sheets of attention maps.")
     parser.add_argument("folder", type=Path, nargs="?", help="where the sheets go")
-    parser.add_argument("--lot", default="", choices=("", "real"), help="which maps: the first ones, or real texts")
+    parser.add_argument("--lot", default="", choices=("", "real", "fresh"), help="which maps: the first ones, or others")
     parser.add_argument("--second", type=int, help="draw so many maps for a second pass")
     parser.add_argument("--seed", type=int, default=1, help="of that draw")
     parser.add_argument("--examples", action="store_true", help="the guideline's examples instead of sheets")
