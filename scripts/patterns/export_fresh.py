@@ -41,22 +41,23 @@ from export_real_texts import (
     wiki_texts,
     write,
 )
+from measuring import read_net
 from numpy.typing import NDArray
-from safetensors.torch import load
 from torch import Tensor, nn
 
-from effective_attention.models.pattern_net import PatternNet, to_image
+from effective_attention.models.pattern_net import to_image
 
 TRAIN_FILES = ("mrpc", "rte", "stsb")
 BEYOND = 20000  # added to the groups' numbers: the other lots' are smaller
 TEXTS = 20  # looked at per side, bin and model
 MAPS = 60  # looked at per text, at random
-CELLS = {"held-out": (8, 8, 5, 5), "train": (0, 0, 0, 0)}  # maps at random per bin, model and attention
+CELLS = {"held-out": (8, 8, 5, 5), "train": (0, 0, 0, 0), "more": (0, 0)}  # at random per bin, model and attention
 LIKELY = {  # per bin and model
     "held-out": {"neither": (6, 6, 4, 4), "squares": (6, 6, 4, 4), "line": (4, 4, 2, 2), "both": (4, 4, 2, 2)},
     "train": {"doubt": (20, 20, 12, 8), "neither": (8, 8, 6, 4), "squares": (8, 8, 6, 4), "both": (6, 6, 0, 0)},
+    "more": {"doubt": (10, 10), "neither": (16, 16), "squares": (16, 16)},  # short texts for training
 }
-SEED = 3
+SEEDS = {"train": 4, "held-out": 3, "more": 5}
 Scorer = Callable[[Tensor, Tensor, bool], dict[str, Tensor]]
 
 
@@ -147,12 +148,12 @@ def half(
     side: str, texts: list[Text], groups: dict[tuple[str, int], int], folders: list[str], scorers: list[Scorer]
 ) -> tuple[list[Map], dict[Any, NDArray[np.uint8]]]:
     """Draw the maps of one side, and their pictures."""
-    generator = np.random.default_rng(SEED + (side == "train"))
+    generator = np.random.default_rng(SEEDS[side])
     drawing = CellDraw(generator)
     pictures: dict[Any, NDArray[np.uint8]] = {}
     for name, tokenizer, model in models(*folders):
         eye = Eye(name, tokenizer, model, scorers, generator)
-        for number, bounds in enumerate(BINS):
+        for number, bounds in enumerate(BINS[: len(CELLS[side])]):
             seen = Seen()
             for text in pool(texts, tokenizer, bounds, generator, TEXTS):
                 eye.look(text, groups[text.task, text.row], seen)
@@ -169,18 +170,20 @@ def main(data: str, mpnet: str, smollm: str, weights: str) -> None:
     texts = all_texts(Path(data))
     groups = {place: number + BEYOND for place, number in group_numbers(texts).items()}
     used = {groups[place] for place in used_texts()}
-    net = PatternNet()
-    net.load_state_dict(load(Path(weights).read_bytes()))
-    scorers: dict[str, list[Scorer]] = {"held-out": [crude], "train": [crude, doubt(net.eval())]}
-    taken: list[Map] = []
+    doubtful = [crude, doubt(read_net(Path(weights)))]
+    taken: list[list[Map]] = []
     pictures: dict[Any, NDArray[np.uint8]] = {}
-    for odd, side in enumerate(("train", "held-out")):
+    for side, odd, scorers in (("train", 0, doubtful), ("held-out", 1, [crude]), ("more", 0, doubtful)):
+        if side == "more":
+            used |= {m.group for m in taken[0]}
         mine = [t for t in texts if groups[t.task, t.row] not in used and groups[t.task, t.row] % 2 == odd]
-        maps, images = half(side, mine, groups, [mpnet, smollm], scorers[side])
-        taken += maps
+        maps, images = half(side, mine, groups, [mpnet, smollm], scorers)
+        taken.append(maps)
         pictures |= images
-    order = np.random.default_rng(SEED).permutation(len(taken))
-    write([replace(taken[place], id=f"f{number:03d}") for number, place in enumerate(order)], pictures, "fresh")
+    first, more = [*taken[0], *taken[1]], taken[2]
+    order = [first[place] for place in np.random.default_rng(SEEDS["held-out"]).permutation(len(first))]
+    order += [more[place] for place in np.random.default_rng(SEEDS["more"]).permutation(len(more))]
+    write([replace(one, id=f"f{number:03d}") for number, one in enumerate(order)], pictures, "fresh")
 
 
 if __name__ == "__main__":
