@@ -129,6 +129,12 @@ def report(net: PatternNet, maps: Maps) -> None:
     show(matrix)
 
 
+def print_parts(maps: Maps, net: PatternNet) -> None:
+    found = predict(net, maps)
+    for name, mine in parts_of(maps).items():
+        print(name, measure(maps[mine], found[mine]))
+
+
 def parts_of(maps: Maps) -> dict[str, Tensor]:
     """Name parts of the maps by where they come from."""
     everything, fresh = maps.label >= 0, maps.lot == 3

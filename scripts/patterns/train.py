@@ -4,6 +4,7 @@
     python scripts/patterns/train.py                # train on the training part, then look at the held-out maps once
     python scripts/patterns/train.py --further <weights>   # train these further instead of anew
     python scripts/patterns/train.py --measure      # only measure the weights that are there
+    python scripts/patterns/train.py --compare <weights>   # print what these score on the same held-out maps
     python scripts/patterns/train.py --leave-out    # train without each model in turn, measure on its held-out maps
     python scripts/patterns/train.py --correction   # try the correction of shares on the held-out maps
 
@@ -15,7 +16,7 @@ one, and squares cut into a texture.
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from measuring import (
     f1,
     measure,
     predict,
+    print_parts,
     read_maps,
     read_net,
     report,
@@ -119,13 +121,16 @@ def _squares(count: int, generator: torch.Generator) -> Tensor:
 FURTHER = Recipe(epochs=10, lr=1.5e-3)
 """Of a net that has learnt from the first two lots, and goes on with all three."""
 
+LEFT_OUT = Recipe(epochs=20, members=1)
+"""Of a net that never sees one of the models."""
+
 
 def train(maps: Maps, recipe: Recipe, start: PatternNet | None = None) -> PatternNet:
-    """Train all members, from their random starts or from those of another net."""
+    """Train all members, from their random starts or from the weights of another net."""
     net = PatternNet(recipe.members) if start is None else start
     for member in net.members if start is not None else ():
         favour(member, -recipe.vertical)
-    starts = [None] * recipe.members if start is None else list(start.members)
+    starts = list(net.members) if start is not None else [None] * recipe.members
     net.members = nn.ModuleList(train_member(maps, recipe, seed, one) for seed, one in enumerate(starts))
     for member in net.members:
         favour(member, recipe.vertical)
@@ -183,6 +188,7 @@ def main() -> None:
     parser.add_argument("--folds", type=int, help="cross-validate on the training part instead")
     parser.add_argument("--further", type=Path, help="go on from these weights, instead of anew")
     parser.add_argument("--measure", action="store_true", help="measure the shipped weights on the held-out maps again")
+    parser.add_argument("--compare", type=Path, help="only measure these weights, and print it")
     parser.add_argument("--leave-out", action="store_true", help="train without each model in turn instead")
     parser.add_argument("--correction", action="store_true", help="try the correction of shares on the held-out maps")
     options = parser.parse_args()
@@ -192,7 +198,9 @@ def main() -> None:
     if options.folds is not None:
         return show(confusion(training.label, cross_validate(training, options.folds, recipe)))
     if options.leave_out:
-        return write_facts({"left_out": leave_out(maps, replace(recipe, members=1))})
+        return write_facts({"left_out": leave_out(maps, LEFT_OUT)})
+    if options.compare is not None:
+        return print_parts(maps[maps.held_out], read_net(options.compare))
     if options.correction:
         return print(try_correction(load_pattern_net(), maps))
     if not options.measure:
