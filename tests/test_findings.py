@@ -96,10 +96,10 @@ def test_seeds_are_averaged_and_their_intervals_joined(main_paper):
 def test_a_claim_is_counted_where_every_seed_is_sure(main_paper):
     sure, unsure = made_up(1, 0.3, (-0.3, -0.1)), made_up(2, 0.3, (-0.3, 0.1))
     name = "delimiters/{}/sep"
-    assert main_paper.verdicts({"mrpc": [sure]}, "exact", name) == "less: MRPC"
-    assert main_paper.verdicts({"mrpc": [sure, unsure]}, "exact", name) == "neither: MRPC"
+    assert main_paper.verdicts({"mrpc": [sure]}, "exact", name) == "less: MRPC (-0.2)"
+    assert main_paper.verdicts({"mrpc": [sure, unsure]}, "exact", name) == "neither: MRPC (-0.2)"
     both = {"mrpc": [sure], "rte": [made_up(1, 0.9, (0.3, 0.5))]}
-    assert main_paper.verdicts(both, "exact", name) == "less: MRPC; more: RTE"
+    assert main_paper.verdicts(both, "exact", name) == "less: MRPC (-0.2); more: RTE (+0.4)"
     assert main_paper.verdicts({}, "exact", name) == ""
 
 

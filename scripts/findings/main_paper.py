@@ -36,28 +36,31 @@ class Part:
         seed: Of everything random.
         train: So many training examples, evenly spread; None: all.
         evaluate: So many dev examples, evenly spread; None: all.
+        recipe: Options of training that differ from the paper's.
     """
 
     task: str
     seed: int
     train: int | None = None
     evaluate: int | None = None
+    recipe: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         return f"{self.task}-{self.seed}"
 
 
+GENTLE = ("recipe.learning_rate=2e-5", "recipe.warmup=0.1")  # with the paper's 5e-5 RTE's loss stays at chance
 PARTS = (
     Part("mrpc", 1),
-    Part("rte", 1),
-    Part("stsb", 1, evaluate=500),
-    Part("sst2", 1, train=4000, evaluate=500),
-    Part("qnli", 1, evaluate=500),
-    Part("mrpc", 2),
-    Part("rte", 2),
-    Part("mrpc", 3),
-    Part("rte", 3),
+    Part("rte", 1, recipe=GENTLE),
+    Part("stsb", 1, evaluate=300),
+    Part("sst2", 1, train=4000, evaluate=300),
+    Part("qnli", 1, evaluate=300),
+    Part("mrpc", 2, evaluate=150),
+    Part("rte", 2, evaluate=150, recipe=GENTLE),
+    Part("mrpc", 3, evaluate=150),
+    Part("rte", 3, evaluate=150, recipe=GENTLE),
 )
 
 
@@ -94,6 +97,7 @@ def train(part: Part, about: list[str], folder: Path) -> Path:
     if (folder / "checkpoints" / "last.ckpt").exists() and not (folder / "metrics.json").exists():
         command("train.py", f"resume={folder}")
     small = [] if part.train is None else [f"data.limit_train={part.train}"]
+    small += part.recipe
     plain = ["attention=standard", "analysis=none", "save.every_minutes=5"]
     return run("train.py", folder, *about, *small, *plain)
 

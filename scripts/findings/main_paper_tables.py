@@ -229,13 +229,13 @@ def claims(tasks: Mapping[str, Runs]) -> str:
 
 
 def verdicts(tasks: Mapping[str, Runs], reading: str, name: str) -> str:
-    """Name the tasks that have less under effective attention, more, and neither for sure."""
+    """Name the tasks that have less under effective attention, more, and neither for sure; by how much in brackets."""
     sides: dict[str, list[str]] = {"less": [], "more": [], "neither": []}
     for task, runs in tasks.items():
         found = change(runs, reading, name)
         if found is not None and found.low is not None and found.high is not None:
             side = "less" if found.high < 0 else "more" if found.low > 0 else "neither"
-            sides[side].append(task_title(task))
+            sides[side].append(f"{task_title(task)} ({found.mean:+.1g})")
     return "; ".join(f"{side}: {', '.join(names)}" for side, names in sides.items() if names)
 
 
