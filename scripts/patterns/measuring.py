@@ -43,10 +43,10 @@ class Maps:
         return len(self.label)
 
 
-def read_table(name: str) -> dict[str, dict[str, str]]:
-    """Read a table of both lots, by the maps' ids."""
+def read_table(name: str, lots: tuple[str, ...] = LOTS) -> dict[str, dict[str, str]]:
+    """Read a table of all lots, by the maps' ids."""
     rows = {}
-    for lot in LOTS:
+    for lot in lots:
         with (HERE / f"{name}{lot}.csv").open() as file:
             rows |= {row["id"]: row for row in csv.DictReader(file)}
     return rows
@@ -223,11 +223,17 @@ def write_facts(facts: dict[str, Any]) -> None:
 
 
 def agreement() -> dict[str, Any]:
-    """Return how well the two passes agree; ``fresh texts``: held-out maps of texts under 30 tokens alone."""
+    """Return how well the two passes agree.
+
+    ``fresh texts``: held-out maps alone. ``another day``: held-out maps of the second lot, of texts under 30 tokens,
+    labelled again on the day of the third.
+    """
     first, second = read_table("labels"), read_table("second_pass")
     pairs = {name: (row.get("first", first[name]["label"]), row["label"]) for name, row in second.items()}
     fresh = [pair for name, pair in pairs.items() if name.startswith("f") and first[name]["split"] == "held-out"]
-    return agreement_of(list(pairs.values())) | {"fresh texts": agreement_of(fresh)}
+    later = [(first[name]["label"], row["label"]) for name, row in read_table("later_pass", ("_real",)).items()]
+    others = {"fresh texts": agreement_of(fresh), "another day": agreement_of(later)}
+    return agreement_of(list(pairs.values())) | others
 
 
 def agreement_of(pairs: list[tuple[str, str]]) -> dict[str, Any]:
