@@ -3,6 +3,7 @@
     python scripts/patterns/contact_sheets.py <folder>                  # all maps, in the order of maps.npz
     python scripts/patterns/contact_sheets.py <folder> --lot real       # those of maps_real.npz
     python scripts/patterns/contact_sheets.py <folder> --second 100     # a hundred at random, disguised
+    python scripts/patterns/contact_sheets.py <folder> --lot fresh --second 216 --held-out 10 29 --seed 7
     python scripts/patterns/contact_sheets.py --examples                # scripts/patterns/examples, from labels.csv
 
 The ticks beside a map mark the first [SEP]; a single sentence has none, because its first [SEP] is the last token.
@@ -105,6 +106,11 @@ def second(maps: Maps, count: int, seed: int, folder: Path) -> None:
     (folder / "key.csv").write_text("name,id\n" + key)
 
 
+def held_out(maps: Maps, low: int, high: int) -> Maps:
+    rows = {name: row for name, (_, row) in maps.items() if row["split"] == "held-out"}
+    return {name: maps[name] for name, row in rows.items() if low <= int(row["length"]) <= high}
+
+
 def examples(maps: Maps, count: int = 6) -> None:
     """Write a strip of typical training maps of each class, for the guideline."""
     (HERE / "examples").mkdir(exist_ok=True)
@@ -116,8 +122,11 @@ def examples(maps: Maps, count: int = 6) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Contact sheets of attention maps.")
     parser.add_argument("folder", type=Path, nargs="?", help="where the sheets go")
-    parser.add_argument("--lot", default="", choices=("", "real"), help="which maps: the first ones, or real texts")
+    parser.add_argument(
+        "--lot", default="", choices=("", "real", "fresh"), help="which maps: the first ones, or others"
+    )
     parser.add_argument("--second", type=int, help="draw so many maps for a second pass")
+    parser.add_argument("--held-out", type=int, nargs=2, help="only held-out maps of so many tokens, from and to")
     parser.add_argument("--seed", type=int, default=1, help="of that draw")
     parser.add_argument("--examples", action="store_true", help="the guideline's examples instead of sheets")
     options = parser.parse_args()
@@ -126,6 +135,8 @@ def main() -> None:
     if options.folder is None:
         parser.error("name the folder for the sheets")
     maps = read(options.lot)
+    if options.held_out is not None:
+        maps = held_out(maps, *options.held_out)
     if options.second is None:
         return sheets(maps, list(maps), options.folder, "first")
     return second(maps, options.second, options.seed, options.folder)

@@ -66,19 +66,28 @@ class Text:
 
 def glue_texts(folder: Path) -> Iterator[Text]:
     for task, (name, columns) in GLUE.items():
-        lines = (folder / name / "dev.tsv").read_text(encoding="utf-8-sig").splitlines()[1:]
-        for row, line in enumerate(lines):
-            cells = line.split("\t")
-            yield Text(task, row, tuple(cells[column].strip() for column in columns))
+        yield from tsv_texts(folder / name / "dev.tsv", task, columns)
 
 
-def wiki_texts(file: Path) -> Iterator[Text]:
+def tsv_texts(file: Path, task: str, columns: tuple[int, ...]) -> Iterator[Text]:
+    for row, line in enumerate(file.read_text(encoding="utf-8-sig").splitlines()[1:]):
+        cells = line.split("\t")
+        yield Text(task, row, tuple(cells[column].strip() for column in columns))
+
+
+def wiki_texts(file: Path, name: str = "wikitext2") -> Iterator[Text]:
     """Take paragraphs, and the first sentence of each; ``row`` is the line, from 0. Unknown words are left out."""
     for row, line in enumerate(file.read_text(encoding="utf-8").split("\n")):
         words = re.sub(r" @(.)@ ", r"\1", line.replace("<unk> ", "")).strip()
         if words and not words.startswith("="):
-            yield Text("wikitext2_paragraph", row, (words,))
-            yield Text("wikitext2_sentence", row, (words.split(" . ")[0].removesuffix(" .") + " .",))
+            yield Text(f"{name}_paragraph", row, (words,))
+            yield Text(f"{name}_sentence", row, (words.split(" . ")[0].removesuffix(" .") + " .",))
+
+
+def source_of(task: str) -> str:
+    if task.startswith("wikitext2"):
+        return "wikitext-2"
+    return {"ewt": "ud-ewt", "train": "glue-train"}.get(task.rpartition("_")[-1], "glue-dev")
 
 
 def group_numbers(texts: list[Text]) -> dict[tuple[str, int], int]:
@@ -86,7 +95,8 @@ def group_numbers(texts: list[Text]) -> dict[tuple[str, int], int]:
     by_task: dict[str, dict[int, tuple[str, ...]]] = {}
     for text in texts:
         wiki = text.task.startswith("wikitext2")
-        by_task.setdefault(text.task, {})[text.row] = (f"line {text.row}",) if wiki else text.sentences
+        line = f"{text.task.rpartition('_')[0]} line {text.row}"
+        by_task.setdefault(text.task, {})[text.row] = (line,) if wiki else text.sentences
     numbers = group_texts({task: list(rows.values()) for task, rows in by_task.items()})
     return {
         (task, row): FIRST_GROUP + numbers[task, place]
@@ -110,7 +120,9 @@ def encode(tokenizer: Any, text: Text) -> Any:
     return tokenizer(*sentences, return_tensors="pt", truncation="longest_first", max_length=BINS[-1][1])
 
 
-def pool(texts: list[Text], tokenizer: Any, bounds: tuple[int, int], generator: np.random.Generator) -> list[Text]:
+def pool(
+    texts: list[Text], tokenizer: Any, bounds: tuple[int, int], generator: np.random.Generator, count: int = POOL
+) -> list[Text]:
     """Draw texts of a length, taking the tasks in turn, and no line or pair twice."""
     by_task: dict[str, list[Text]] = {}
     for number in generator.permutation(len(texts)):
@@ -121,7 +133,7 @@ def pool(texts: list[Text], tokenizer: Any, bounds: tuple[int, int], generator: 
     }
     chosen: list[Text] = []
     for task in cycle(sorted(by_task)):
-        if len(chosen) == POOL or not fitting:
+        if len(chosen) == count or not fitting:
             return chosen
         found = next(fitting[task], None) if task in fitting else None
         if found is None:
@@ -164,10 +176,9 @@ def collect(
         boundary = ids.index(tokenizer.sep_token_id) if tokenizer.sep_token_id is not None else length - 1
         image = to_image(attention.flatten(0, 2)).view(*attention.shape[:3], SIZE, SIZE)
         found = scorer(image, attention, tokenizer.sep_token_id is None)
-        source = "wikitext-2" if text.task.startswith("wikitext2") else "glue-dev"
         for kind, layer, head in np.ndindex(*attention.shape[:3]):
             place = (text.row, groups[text.task, text.row], layer, head, KINDS[kind], length, boundary, "random")
-            entry = Map("", model_name, source, text.task, "pretrained", *place)
+            entry = Map("", model_name, source_of(text.task), text.task, "pretrained", *place)
             maps.append(entry)
             images[entry.key] = (image[kind, layer, head] * 255).round().byte().numpy()
             for name, score in found.items():
@@ -273,10 +284,10 @@ def lot(
     return [drawing.taken[place] for place in generator.permutation(len(drawing.taken))], pictures
 
 
-def write(maps: list[Map], pictures: dict[Any, NDArray[np.uint8]]) -> None:
+def write(maps: list[Map], pictures: dict[Any, NDArray[np.uint8]], lot: str = "real") -> None:
     image = np.stack([pictures[m.key] for m in maps])
-    np.savez_compressed(HERE / "maps_real.npz", image=image, id=[m.id for m in maps])
-    with (HERE / "maps_real.csv").open("w", newline="") as file:
+    np.savez_compressed(HERE / f"maps_{lot}.npz", image=image, id=[m.id for m in maps])
+    with (HERE / f"maps_{lot}.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, fieldnames=list(Map.__dataclass_fields__), lineterminator="\n")
         writer.writeheader()
         writer.writerows(asdict(m) for m in maps)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from safetensors.torch import load
 from torch import Tensor, nn
 
 from effective_attention.io import write_text
@@ -20,7 +20,7 @@ from effective_attention.models.pattern_shares import corrected_shares, rates_of
 
 HERE = Path(__file__).parent
 MODELS = HERE.parents[1] / "src" / "effective_attention" / "models"
-LOTS = ("", "_real")
+LOTS = ("", "_real", "_fresh")
 MODEL_NAMES = ("minilm", "mpnet_base", "smollm2")
 
 
@@ -32,7 +32,7 @@ class Maps:
     group: Tensor
     held_out: Tensor
     random: Tensor  # drawn at random, not because it was likely of a rare class
-    real: Tensor  # of the second lot
+    lot: Tensor  # 1: the sample, 2: real texts, 3: fresh texts
     model: Tensor  # number in MODEL_NAMES
     effective: Tensor
 
@@ -43,10 +43,10 @@ class Maps:
         return len(self.label)
 
 
-def read_table(name: str) -> dict[str, dict[str, str]]:
-    """Read a table of both lots, by the maps' ids."""
+def read_table(name: str, lots: tuple[str, ...] = LOTS) -> dict[str, dict[str, str]]:
+    """Read a table of all lots, by the maps' ids."""
     rows = {}
-    for lot in LOTS:
+    for lot in lots:
         with (HERE / f"{name}{lot}.csv").open() as file:
             rows |= {row["id"]: row for row in csv.DictReader(file)}
     return rows
@@ -54,10 +54,12 @@ def read_table(name: str) -> dict[str, dict[str, str]]:
 
 def read_maps() -> Maps:
     names: list[str] = []
+    lots: list[int] = []
     images = []
-    for lot in LOTS:
+    for number, lot in enumerate(LOTS, start=1):
         with np.load(HERE / f"maps{lot}.npz") as arrays:
             names += arrays["id"].tolist()
+            lots += [number] * len(arrays["id"])
             images.append(torch.from_numpy(arrays["image"]).float()[:, None] / 255)
     sources, labels = read_table("maps"), read_table("labels")
     rows = [sources[name] | labels[name] for name in names]
@@ -68,10 +70,16 @@ def read_maps() -> Maps:
         torch.tensor([int(row["group"]) for row in rows]),
         torch.tensor([row["split"] == "held-out" for row in rows]),
         torch.tensor([row["drawn"] in ("random", "cell") for row in rows]),
-        torch.tensor([row["source"] != "sample" for row in rows]),
+        torch.tensor(lots),
         torch.tensor([MODEL_NAMES.index(row["model"]) for row in rows]),
         torch.tensor([row["attention"] == "effective" for row in rows]),
     )
+
+
+def read_net(weights: Path) -> PatternNet:
+    net = PatternNet()
+    net.load_state_dict(load(weights.read_bytes()))
+    return net.eval()
 
 
 # --- measuring ---
@@ -91,8 +99,8 @@ def confusion(label: Tensor, found: Tensor, which: Tensor | None = None) -> Tens
 
 
 def f1(matrix: Tensor) -> Tensor:
-    """Return the F1 score of each class."""
-    return 2 * matrix.diagonal() / (matrix.sum(0) + matrix.sum(1)).clamp_min(1)
+    """Return the F1 score of each class; any number of matrices."""
+    return 2 * matrix.diagonal(dim1=-2, dim2=-1) / (matrix.sum(-2) + matrix.sum(-1)).clamp_min(1)
 
 
 def report(net: PatternNet, maps: Maps) -> None:
@@ -121,32 +129,48 @@ def report(net: PatternNet, maps: Maps) -> None:
     show(matrix)
 
 
+def print_parts(maps: Maps, net: PatternNet) -> None:
+    found = predict(net, maps)
+    for name, mine in parts_of(maps).items():
+        print(name, measure(maps[mine], found[mine]))
+
+
 def parts_of(maps: Maps) -> dict[str, Tensor]:
     """Name parts of the maps by where they come from."""
-    real = maps.real
-    parts = {"all": maps.label >= 0, "all, drawn at random": maps.random}
-    parts |= {"sample texts": ~real, "real texts": real, "real texts, drawn at random": real & maps.random}
-    parts |= {"under 30 tokens": maps.length < 30, "under 30 tokens, drawn at random": (maps.length < 30) & maps.random}
-    parts |= {
-        f"real texts, {low} to {high} tokens": real & (maps.length >= low) & (maps.length <= high)
-        for low, high in ((10, 14), (15, 29), (30, 59), (60, 128))
+    everything, fresh = maps.label >= 0, maps.lot == 3
+    parts = {"sample texts": maps.lot == 1, "real texts": maps.lot == 2, "fresh texts": fresh}
+    parts["earlier texts, under 30 tokens"] = ~fresh & (maps.length < 30)
+    parts |= sub_parts(maps, "all", everything)
+    return parts | sub_parts(maps, "fresh texts", fresh)
+
+
+def sub_parts(maps: Maps, name: str, which: Tensor) -> dict[str, Tensor]:
+    """Divide a part by how its maps were drawn, by length, model and attention."""
+    short, long = maps.length < 30, maps.length >= 64
+    parts = {
+        "drawn at random": maps.random,
+        "under 30 tokens": short,
+        "under 30 tokens, drawn at random": short & maps.random,
     }
-    parts |= {f"real texts, {name}": real & (maps.model == number) for number, name in enumerate(MODEL_NAMES)}
-    return parts | {"standard attention": ~maps.effective, "effective attention": maps.effective}
+    parts |= {"30 to 63 tokens": ~short & ~long, "64 tokens or more": long}
+    parts |= {model: maps.model == number for number, model in enumerate(MODEL_NAMES)}
+    parts |= {f"under 30 tokens, {model}": short & (maps.model == number) for number, model in enumerate(MODEL_NAMES)}
+    parts |= {"standard attention": ~maps.effective, "effective attention": maps.effective}
+    return {name: which} | {f"{name}, {part}": which & mine for part, mine in parts.items()}
 
 
 def measure(maps: Maps, found: Tensor, draws: int = 1000) -> dict[str, Any]:
     """Measure macro-F1 and accuracy, with 95 % intervals over texts, and count the maps of each class."""
     groups, number = maps.group.unique(return_inverse=True)
-    each = torch.zeros(len(groups), len(PATTERNS), len(PATTERNS), dtype=torch.long)
-    each.index_put_((number, maps.label, found), torch.ones(len(maps), dtype=torch.long), accumulate=True)
-    generator = torch.Generator().manual_seed(0)
-    again = [each[torch.randint(len(groups), (len(groups),), generator=generator)].sum(0) for _ in range(draws)]
-    scores = {"macro_f1": macro_f1, "accuracy": lambda matrix: matrix.diagonal().sum() / matrix.sum()}
+    each = torch.zeros(len(groups), len(PATTERNS), len(PATTERNS))
+    each.index_put_((number, maps.label, found), torch.ones(len(maps)), accumulate=True)
+    chosen = torch.randint(len(groups), (draws, len(groups)), generator=torch.Generator().manual_seed(0))
+    times = torch.zeros(draws, len(groups)).scatter_add_(1, chosen, torch.ones(draws, len(groups)))
+    again = (times @ each.flatten(1)).view(draws, len(PATTERNS), len(PATTERNS))
     facts: dict[str, Any] = {"maps": len(maps), "maps_of_class": maps.label.bincount(minlength=len(PATTERNS)).tolist()}
-    for name, score in scores.items():
+    for name, score in {"macro_f1": macro_f1, "accuracy": accuracy}.items():
         facts[name] = round(float(score(each.sum(0))), 4)
-        bounds = torch.stack([score(matrix) for matrix in again]).quantile(torch.tensor([0.025, 0.975]))
+        bounds = score(again).quantile(torch.tensor([0.025, 0.975]))
         facts[f"{name}_interval"] = [round(bound, 3) for bound in bounds.tolist()]
     return facts
 
@@ -180,7 +204,11 @@ def shares_of(patterns: Tensor) -> Tensor:
 
 def macro_f1(matrix: Tensor) -> Tensor:
     """Return the mean F1 of the classes that are there."""
-    return f1(matrix)[matrix.sum(1) > 0].mean()
+    return f1(matrix).where(matrix.sum(-1) > 0, torch.nan).nanmean(dim=-1)
+
+
+def accuracy(matrix: Tensor) -> Tensor:
+    return matrix.diagonal(dim1=-2, dim2=-1).sum(-1) / matrix.sum((-2, -1))
 
 
 def write_facts(facts: dict[str, Any]) -> None:
@@ -194,18 +222,29 @@ def write_facts(facts: dict[str, Any]) -> None:
 # --- agreement of the two passes ---
 
 
-def agreement() -> dict[str, float]:
-    """Return the share of maps labelled alike in both passes, and Cohen's kappa."""
+def agreement() -> dict[str, Any]:
+    """Return how well the two passes agree.
+
+    ``fresh texts``: held-out maps alone. ``another day``: held-out maps of the second lot, of texts under 30 tokens,
+    labelled again on the day of the third.
+    """
     first, second = read_table("labels"), read_table("second_pass")
-    pairs = [(first[name]["label"], row["label"]) for name, row in second.items()]
-    observed = sum(a == b for a, b in pairs) / len(pairs)
-    one, two = (Counter(pair[side] for pair in pairs) for side in (0, 1))
-    expected = sum(one[name] * two[name] for name in PATTERNS) / len(pairs) ** 2
-    return {
-        "maps": len(pairs),
-        "share": round(observed, 4),
-        "cohen_kappa": round((observed - expected) / (1 - expected), 4),
-    }
+    pairs = {name: (row.get("first", first[name]["label"]), row["label"]) for name, row in second.items()}
+    fresh = [pair for name, pair in pairs.items() if name.startswith("f") and first[name]["split"] == "held-out"]
+    later = [(first[name]["label"], row["label"]) for name, row in read_table("later_pass", ("_real",)).items()]
+    others = {"fresh texts": agreement_of(fresh), "another day": agreement_of(later)}
+    return agreement_of(list(pairs.values())) | others
+
+
+def agreement_of(pairs: list[tuple[str, str]]) -> dict[str, Any]:
+    """Return the share labelled alike, Cohen's kappa, and the macro-F1 of the second pass measured by the first."""
+    one, two = (torch.tensor([PATTERNS.index(pair[side]) for pair in pairs]) for side in (0, 1))
+    matrix = confusion(one, two)
+    observed = matrix.diagonal().sum() / len(pairs)
+    expected = (matrix.sum(0) * matrix.sum(1)).sum() / len(pairs) ** 2
+    kappa = (observed - expected) / (1 - expected)
+    facts = {"share": observed, "cohen_kappa": kappa, "macro_f1": f1(matrix).mean()}
+    return {"maps": len(pairs)} | {name: round(float(value), 4) for name, value in facts.items()}
 
 
 def show(matrix: Tensor) -> None:
