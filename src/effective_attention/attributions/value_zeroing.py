@@ -1,0 +1,218 @@
+"""How much does a layer's output change when no head can read the value of one token?
+
+Mohebbi et al. (2023), "Quantifying Context Mixing in Transformers" (arXiv 2301.12971): the value vector of token j is
+set to zero in every head of one layer, whose input and attention weights stay what they are, and the rest of the layer
+runs on. ``c_ij`` is the cosine distance of token i's output from what it was; each row is divided by its sum. The
+rollout multiplies the layers' rows without a residual of its own, which is in the outputs that are compared already.
+
+Under effective attention what token j brings is ``alpha_ij v_j`` with the effective weight: that is what is taken away
+from the same output. A token with a large weight that lies in the null space then loses it.
+
+A pass of the whole model for each token: copies of a text, each with another token zeroed, go through all layers at
+once, and every layer of every copy is handed what it was handed in the untouched text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from effective_attention.attention.call import AttentionCall, AttentionOutput, head_outputs
+from effective_attention.attention.hook import attention_hook
+from effective_attention.attention.rerun import check_watched, model_inputs, watching
+from effective_attention.attention.trace import Part, Trace
+from effective_attention.attributions.perturbations import ROWS, progress_of, rows_together
+from effective_attention.attributions.registry import register
+from effective_attention.attributions.rollout import rolled_through
+from effective_attention.attributions.shared_work import SharedWork
+from effective_attention.graphs.conventions import signed_to_weights
+
+_UNTOUCHED = -1  # instead of the token that is zeroed
+
+
+def check_layers(trace: Trace) -> None:
+    """Refuse a model whose layers cannot be run one by one.
+
+    Raises:
+        ValueError: Says why.
+    """
+    layer_modules(trace)
+
+
+@register(
+    "value_zeroing",
+    title="value zeroing",
+    summary="change of the layer's output when a token's value is zeroed",
+    reads_attention=True,
+    needs=["value_zeroing"],
+    check=check_layers,
+)
+def value_zeroing(work: SharedWork, attention: Part) -> Float[Tensor, "batch layer key"]:
+    """Read the row of the layers' changes."""
+    return work.row(_changes(work, attention))
+
+
+@register(
+    "value_zeroing_rollout",
+    title="rollout of value zeroing",
+    summary="value zeroing of all layers below, multiplied",
+    reads_attention=True,
+    needs=["value_zeroing"],
+    check=check_layers,
+)
+def value_zeroing_rollout(work: SharedWork, attention: Part) -> Float[Tensor, "batch layer key"]:
+    """Read the row of the rollout of the layers' changes."""
+    return rolled_through(work, _changes(work, attention))
+
+
+def _changes(work: SharedWork, attention: Part) -> Float[Tensor, "batch layer query key"]:
+    def compute() -> Tensor:
+        work.weights(attention)  # kept by the trace, where the changes find it
+        return value_zeroing_graph(work.trace, attention, title=work.settings.title)
+
+    return work.shared("value_zeroing", attention, compute)
+
+
+@torch.no_grad()
+def value_zeroing_graph(
+    trace: Trace, attention: Part = "standard", *, rows: int = ROWS, title: str | None = None
+) -> Float[Tensor, "batch layer query key"]:
+    """Measure how much each token's output changes without each token's value; rows sum to 1, 0 on padding.
+
+    Args:
+        trace: The batch.
+        attention: Whose weights say what a token brings.
+        rows: At most so many copies of texts run together.
+        title: Under which is shown how far it has got, if it takes long; None: nothing is shown.
+    """
+    mask = trace.mask
+    modules = layer_modules(trace)
+    batch, length = mask.shape
+    untouched = _outputs(trace, modules, attention, *_copies(torch.ones_like(mask[:, :1])))
+    untouched = [layer.double() for layer in untouched]
+    found = torch.zeros(batch, len(modules), length, length, dtype=torch.float64, device=mask.device)
+    examples, tokens = mask.nonzero(as_tuple=True)
+    together = rows_together(length, mask.device, rows)
+    with progress_of(title, len(examples), "zeroed values") as shown:
+        for example, token in zip(examples.split(together), tokens.split(together), strict=True):
+            zeroed = _outputs(trace, modules, attention, example, token)
+            for layer, (new, old) in enumerate(zip(zeroed, untouched, strict=True)):
+                similar = torch.cosine_similarity(new.double(), old[example], dim=-1)  # (copy, query)
+                found[example, layer, :, token] = (1 - similar).clamp_min(0)
+            shown.advance(len(example))
+    pairs = mask[:, None, :, None] & mask[:, None, None, :]
+    return signed_to_weights(found.masked_fill(~pairs, 0))
+
+
+def _copies(one: Tensor) -> tuple[Tensor, Tensor]:
+    """Return an untouched copy of each example."""
+    example = torch.arange(len(one), device=one.device)
+    return example, torch.full_like(example, _UNTOUCHED)
+
+
+def _outputs(
+    trace: Trace,
+    modules: list[nn.Module],
+    attention: Part,
+    example: Int[Tensor, " copy"],
+    token: Int[Tensor, " copy"],
+) -> list[Float[Tensor, "copy query width"]]:
+    """Run copies of texts without a token's value each; return every layer's output, for its own untouched input."""
+    batch = len(trace.mask)
+    inputs = {
+        name: value[example] if value.shape[:1] == (batch,) else value for name, value in model_inputs(trace).items()
+    }
+    with (
+        attention_hook(trace.model, _without(trace, attention, example, token), evaluation=True),
+        _fed(modules, [states[example] for states in trace.hidden[:-1]]) as outputs,
+    ):
+        trace.model(**inputs)
+    return outputs
+
+
+def _without(trace: Trace, attention: Part, example: Tensor, token: Tensor) -> Any:
+    """Return a handler that leaves the zeroed token of each copy out of what every layer's heads hand on."""
+    touched = (token != _UNTOUCHED).to(trace.layers[0].value.dtype)[:, None, None, None]
+
+    def handle(call: AttentionCall) -> AttentionOutput:
+        layer = trace.layers[call.number]
+        output = head_outputs(layer.part("standard"), layer.value)[example]  # (copy, query, head, d_head)
+        copies = torch.arange(len(example), device=example.device)
+        weights = layer.part(attention)[example][copies, :, :, token]  # (copy, head, query): of the zeroed key
+        value = layer.value[example][copies, :, token]  # (copy, head, d_head)
+        brought = weights.transpose(1, 2)[..., None] * value[:, None]
+        return output - (touched * brought).to(output.dtype), None
+
+    return handle
+
+
+@contextmanager
+def _fed(modules: list[nn.Module], states: list[Tensor]) -> Iterator[list[Tensor]]:
+    """Hand each layer the given states instead of what the layer below gave, and list what it makes of them."""
+    outputs: list[Tensor] = []
+    started: list[nn.Module] = []
+
+    def feed(
+        module: nn.Module, given: tuple[Any, ...], named: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        started.append(module)
+        state = states[len(started) - 1]
+        if given:
+            return (state.reshape(given[0].shape), *given[1:]), named
+        return given, {**named, "hidden_states": state.reshape(named["hidden_states"].shape)}
+
+    def keep(_module: nn.Module, _given: Any, gave: Any) -> None:
+        output = gave if isinstance(gave, Tensor) else gave[0]
+        outputs.append(output.reshape(states[0].shape))
+
+    with ExitStack() as stack:
+        for module in dict.fromkeys(modules):  # layers may share their weights
+            stack.callback(module.register_forward_pre_hook(feed, with_kwargs=True).remove)
+            stack.callback(module.register_forward_hook(keep).remove)
+        yield outputs
+
+
+@torch.no_grad()
+def layer_modules(trace: Trace) -> list[nn.Module]:
+    """Find the module of each layer: the largest that is handed the layer's input and attends once.
+
+    Raises:
+        ValueError: A layer has none, so that it cannot be run for itself.
+    """
+    name = type(trace.model).__name__
+    if len(trace.hidden) != len(trace.layers) + 1:
+        raise ValueError(f"{name} does not return what each of its layers is given (hidden_states)")
+    found: dict[int, nn.Module] = {}
+    running: list[tuple[int, Tensor | None]] = []
+
+    def begin(_module: nn.Module, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+        state = given[0] if given else named.get("hidden_states")
+        running.append((len(calls), state if isinstance(state, Tensor) else None))
+
+    def end(module: nn.Module, _given: Any, _gave: Any) -> None:
+        number, state = running.pop()
+        if len(calls) == number + 1 and state is not None and _is_state(trace.hidden[number][:1], state):
+            found[number] = module  # a larger one ends later
+
+    hooks = [part.register_forward_pre_hook(begin, with_kwargs=True) for part in trace.model.modules()]
+    hooks += [part.register_forward_hook(end) for part in trace.model.modules()]
+    try:
+        with watching(trace.model) as calls:
+            trace.model(**{name: value[:1] for name, value in model_inputs(trace).items()})
+    finally:
+        for hook in hooks:
+            hook.remove()
+    check_watched(trace, calls)
+    missing = [number for number in range(len(calls)) if number not in found]
+    if missing:
+        raise ValueError(f"{name} has no module that is one layer and is handed its input (layers {missing})")
+    return [found[number] for number in range(len(calls))]
+
+
+def _is_state(expected: Tensor, found: Tensor) -> bool:
+    return found.shape == expected.shape and torch.allclose(found, expected, rtol=1e-3, atol=1e-4)
