@@ -101,12 +101,21 @@ def post_norm_blocks(trace: Trace) -> list[Block]:
         ValueError: It normalises what it reads, as decoders do, or is made in another way.
     """
     blocks = find_blocks(trace)
+    check_post(trace, blocks)
+    return blocks
+
+
+def check_post(trace: Trace, blocks: list[Block]) -> None:
+    """Refuse layers that normalise what they read.
+
+    Raises:
+        ValueError: Names the model.
+    """
     if not all(block.post for block in blocks):
         raise ValueError(
             f"{type(trace.model).__name__} normalises what a layer reads, not what it has added; this is defined for "
             "encoders that do the latter"
         )
-    return blocks
 
 
 def head_steps(trace: Trace) -> list[Step]:

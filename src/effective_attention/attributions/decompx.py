@@ -49,7 +49,6 @@ def check_parts(trace: Trace) -> None:
         ValueError: Says which.
     """
     check_projections(trace)
-    layer_modules(trace)
     _blocks(trace)
     _head(trace)
 
@@ -95,10 +94,11 @@ def decomposed_logits(trace: Trace, attention: Part = "standard") -> Float[Tenso
 
 @dataclass(frozen=True, eq=False)
 class _Head:
-    """The classification head: one linear map, or two with an activation between them."""
+    """The classification head: one linear map, or two with an activation between them; and the layer it reads."""
 
     first: nn.Module
     last: nn.Module
+    below: nn.Module
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +142,7 @@ def _head(trace: Trace) -> _Head:
         raise ValueError(
             f"{type(trace.model).__name__} has no head of one or two linear maps that reads the token it answers from"
         )
-    return _Head(first.module, last.module)
+    return _Head(first.module, last.module, layer_modules(trace)[-1])
 
 
 def _of_text(trace: Trace, attention: Part, blocks: list[Block], head: _Head) -> Float[Tensor, "layer key classes"]:
@@ -201,7 +201,6 @@ def _through_head(
 @torch.no_grad()
 def _head_given(trace: Trace, head: _Head, number: int) -> tuple[Tensor, Tensor]:
     """Let the head read a layer's states; return what its activation was handed, and gave."""
-    final = layer_modules(trace)[-1]
 
     def replace(_module: nn.Module, _given: Any, gave: Any) -> Any:
         state = trace.hidden[number + 1]
@@ -209,7 +208,7 @@ def _head_given(trace: Trace, head: _Head, number: int) -> tuple[Tensor, Tensor]
 
     seen: dict[str, Tensor] = {}
     hooks = [
-        final.register_forward_hook(replace),
+        head.below.register_forward_hook(replace),
         head.first.register_forward_hook(lambda _module, _given, gave: seen.update(before=gave.flatten())),
         head.last.register_forward_pre_hook(lambda _module, given: seen.update(after=given[0].flatten())),
     ]

@@ -22,7 +22,7 @@ text is looked at at a time, and some of its queries.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -30,7 +30,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from effective_attention.attention.trace import Part, Trace
-from effective_attention.attributions.blocks import Block, find_blocks, handed, post_norm_blocks
+from effective_attention.attributions.blocks import Block, check_post, find_blocks, handed, post_norm_blocks
 from effective_attention.attributions.norms import check_projections, head_blocks
 from effective_attention.attributions.registry import register
 from effective_attention.attributions.rollout import rolled_through
@@ -67,6 +67,21 @@ class LayerVectors:
     def whole(self) -> Float[Tensor, "query width"]:
         """Return what the attention part really gives: ``y_i``, with every bias."""
         return affine_norm(self.block.norm, self.given) if self.block.post else self.given
+
+
+@dataclass(frozen=True, eq=False)
+class LayerParts:
+    """What all measures of a batch's vectors read: each layer's parts, and what its two norms are handed."""
+
+    blocks: list[Block]
+    given: list[Float[Tensor, "batch token width"]]
+    second: list[Float[Tensor, "batch token width"]]
+
+    @classmethod
+    def of(cls, trace: Trace) -> LayerParts:
+        """Find the parts by watching one text, and run the batch."""
+        blocks = find_blocks(trace)
+        return cls(blocks, *handed(trace, [lambda block: block.norm, lambda block: block.last], blocks))
 
 
 def check_vectors(trace: Trace) -> None:
@@ -129,24 +144,33 @@ def alti(work: SharedWork, attention: Part) -> Float[Tensor, "batch layer key"]:
     return rolled_through(work, _shared(work, "contributions", attention, contributions))
 
 
-def lengths(trace: Trace, attention: Part = "standard") -> Float[Tensor, "batch layer query key"]:
+def lengths(
+    trace: Trace, attention: Part = "standard", parts: LayerParts | None = None
+) -> Float[Tensor, "batch layer query key"]:
     """Measure the vectors behind residual and norm; 0 on padding."""
-    return of_vectors(trace, attention, lambda part: part.normed.norm(dim=-1))
+    return of_vectors(trace, attention, lambda part: part.normed.norm(dim=-1), parts)
 
 
-def encoder_lengths(trace: Trace, attention: Part = "standard") -> Float[Tensor, "batch layer query key"]:
+def encoder_lengths(
+    trace: Trace, attention: Part = "standard", parts: LayerParts | None = None
+) -> Float[Tensor, "batch layer query key"]:
     """Measure the vectors behind the layer's second norm; 0 on padding.
 
     Raises:
         ValueError: The model has none of what was added.
     """
-    post_norm_blocks(trace)
-    return of_vectors(
-        trace, attention, lambda part: through_norm(part.normed, part.block.last, part.second).norm(dim=-1)
-    )
+    parts = parts or LayerParts.of(trace)
+    check_post(trace, parts.blocks)
+
+    def length(part: LayerVectors) -> Tensor:
+        return through_norm(part.normed, part.block.last, part.second).norm(dim=-1)
+
+    return of_vectors(trace, attention, length, parts)
 
 
-def contributions(trace: Trace, attention: Part = "standard") -> Float[Tensor, "batch layer query key"]:
+def contributions(
+    trace: Trace, attention: Part = "standard", parts: LayerParts | None = None
+) -> Float[Tensor, "batch layer query key"]:
     """Measure how near each vector is to the whole; rows sum to 1, or to 0 where none comes near; 0 on padding."""
 
     def near(part: LayerVectors) -> Tensor:
@@ -154,7 +178,7 @@ def contributions(trace: Trace, attention: Part = "standard") -> Float[Tensor, "
         missed = (whole[:, None] - part.normed).abs().sum(dim=-1)  # (query, key)
         return (whole.abs().sum(dim=-1, keepdim=True) - missed).clamp_min(0)
 
-    return signed_to_weights(of_vectors(trace, attention, near))
+    return signed_to_weights(of_vectors(trace, attention, near, parts))
 
 
 def mixing_ratio(trace: Trace, attention: Part = "standard") -> Float[Tensor, "batch layer query"]:
@@ -177,33 +201,41 @@ def mixing_ratio(trace: Trace, attention: Part = "standard") -> Float[Tensor, "b
 
 @torch.no_grad()
 def of_vectors(
-    trace: Trace, attention: Part, measure: Callable[[LayerVectors], Float[Tensor, "some key"]]
+    trace: Trace,
+    attention: Part,
+    measure: Callable[[LayerVectors], Float[Tensor, "some key"]],
+    parts: LayerParts | None = None,
 ) -> Float[Tensor, "batch layer query key"]:
     """Measure the vectors of every layer, text by text; 0 on padding.
 
     Raises:
         ValueError: The layers are no sums of one vector a token.
     """
-    blocks = find_blocks(trace)
-    given, second = handed(trace, [lambda block: block.norm, lambda block: block.last], blocks)
+    parts = parts or LayerParts.of(trace)
     batch, length = trace.mask.shape
-    found = torch.zeros(batch, len(blocks), length, length, dtype=torch.float64, device=trace.mask.device)
-    for number, block in enumerate(blocks):
-        weights, value = trace.layers[number].part(attention), trace.layers[number].value
-        projection = head_blocks(trace.model, block.projection, value).double()
-        for row, mask in enumerate(trace.mask):
-            places = mask.nonzero()[:, 0]
-            vectors = value[row][:, places].double() @ projection  # (head, key, width)
-            own = weights[row][:, places][..., places].double()
-            states, sums, ends = (
-                part[row, places].double() for part in (trace.hidden[number], given[number], second[number])
-            )
-            for queries in _queries(len(places), vectors.shape[-1]):
-                summed = torch.einsum("hqk,hkd->qkd", own[:, queries], vectors)
-                summed = _with_residual(summed, states[queries], queries)
-                part = LayerVectors(summed, queries, sums[queries], ends[queries], block)
-                found[row, number, places[queries, None], places] = measure(part)
+    shape = (batch, len(parts.blocks), length, length)
+    found = torch.zeros(shape, dtype=torch.float64, device=trace.mask.device)
+    for row, mask in enumerate(trace.mask):
+        places = mask.nonzero()[:, 0]
+        for number in range(len(parts.blocks)):
+            for vectors in _vectors(trace, attention, parts, number, row, places):
+                found[row, number, places[vectors.queries, None], places] = measure(vectors)
     return found
+
+
+def _vectors(
+    trace: Trace, attention: Part, parts: LayerParts, number: int, row: int, places: Tensor
+) -> Iterator[LayerVectors]:
+    """Make the vectors of one layer and text, of some queries at a time."""
+    layer, block = trace.layers[number], parts.blocks[number]
+    brought = layer.value[row, :, places].double() @ head_blocks(trace.model, block.projection, layer.value).double()
+    weights = layer.part(attention)[row][:, places][..., places].double()  # (head, query, key)
+    handed_on = (trace.hidden[number], parts.given[number], parts.second[number])
+    states, given, second = (each[row, places].double() for each in handed_on)
+    for queries in _queries(len(places), brought.shape[-1]):
+        summed = torch.einsum("hqk,hkd->qkd", weights[:, queries], brought)
+        summed = _with_residual(summed, states[queries], queries)
+        yield LayerVectors(summed, queries, given[queries], second[queries], block)
 
 
 def _queries(size: int, width: int) -> list[slice]:
@@ -238,9 +270,10 @@ def affine_norm(norm: nn.Module, given: Float[Tensor, "query width"]) -> Float[T
     return nn.functional.layer_norm(given, norm.normalized_shape, weight, bias, norm.eps)
 
 
-def _shared(work: SharedWork, name: str, attention: Part, measure: Callable[[Trace, Part], Tensor]) -> Tensor:
+def _shared(work: SharedWork, name: str, attention: Part, measure: Callable[..., Tensor]) -> Tensor:
     def compute() -> Tensor:
         work.weights(attention)  # kept by the trace, where the vectors find it
-        return measure(work.trace, attention)
+        parts = work.shared("layer_parts", None, lambda: LayerParts.of(work.trace))
+        return measure(work.trace, attention, parts)
 
     return work.shared(name, attention, compute)

@@ -137,16 +137,16 @@ def _outputs(
 
 def _without(trace: Trace, attention: Part, example: Tensor, token: Tensor) -> Any:
     """Return a handler that leaves the zeroed token of each copy out of what every layer's heads hand on."""
+    texts, place = example.unique(return_inverse=True)
     touched = (token != _UNTOUCHED).to(trace.layers[0].value.dtype)[:, None, None, None]
 
     def handle(call: AttentionCall) -> AttentionOutput:
         layer = trace.layers[call.number]
-        output = head_outputs(layer.part("standard"), layer.value)[example]  # (copy, query, head, d_head)
-        copies = torch.arange(len(example), device=example.device)
-        weights = layer.part(attention)[example][copies, :, :, token]  # (copy, head, query): of the zeroed key
-        value = layer.value[example][copies, :, token]  # (copy, head, d_head)
+        whole = head_outputs(layer.part("standard")[texts], layer.value[texts])  # (text, query, head, d_head)
+        weights = layer.part(attention)[example, :, :, token]  # (copy, head, query): of the zeroed key
+        value = layer.value[example, :, token]  # (copy, head, d_head)
         brought = weights.transpose(1, 2)[..., None] * value[:, None]
-        return output - (touched * brought).to(output.dtype), None
+        return whole[place] - (touched * brought).to(whole.dtype), None
 
     return handle
 
