@@ -4,19 +4,17 @@ import pytest
 import torch
 
 from effective_attention.attributions import layer_vectors
+from effective_attention.attributions.alti import alti, contributions
 from effective_attention.attributions.blocks import find_blocks, handed
-from effective_attention.attributions.layer_vectors import (
-    alti,
-    contributions,
+from effective_attention.attributions.layer_vectors import of_vectors, through_norm
+from effective_attention.attributions.norms import head_blocks
+from effective_attention.attributions.residual_norms import (
     encoder_lengths,
     globenc,
     lengths,
     mixing_ratio,
     norm_residual,
-    of_vectors,
-    through_norm,
 )
-from effective_attention.attributions.norms import head_blocks
 from helpers.cases import ENCODERS
 
 FAMILIES = (*ENCODERS, "gpt2", "llama")

@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from effective_attention.attention.hook import attention_hook
+from effective_attention.attributions.layer_modules import layer_modules
 from effective_attention.attributions.value_zeroing import (
-    layer_modules,
     value_zeroing,
     value_zeroing_graph,
     value_zeroing_rollout,

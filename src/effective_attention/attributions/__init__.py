@@ -9,8 +9,8 @@ Methods, registered by name where they are defined:
 - ``norms``: ||alpha f(x)|| and its rollout, Kobayashi et al. (2020); one file for two, because both read the same
   norms. No pass beyond the trace, but a probe of one text.
 - ``value_weights``: attention times the value's norm (VATP), contribution weights; one line each.
-- ``layer_vectors``: what a token brings through residual and norms: its length (Kobayashi et al. 2021), ALTI, GlobEnc;
-  one file for three, because all measure the same vectors. A pass of the batch, and a probe.
+- ``residual_norms``: lengths of what a token brings through residual and norms, Kobayashi et al. (2021), GlobEnc;
+  ``alti``: how near it comes to the layer's output, Ferrando et al. (2022). A pass of the batch, and a probe.
 - ``value_zeroing``: what a layer's output loses without a token's value, Mohebbi et al. (2023); a pass a token.
 - ``decompx``: every token's share of the logit, Modarressi et al. (2023); a pass of each text for each layer.
 - ``integrated_gradients``: Sundararajan et al. (2017), by captum; ``steps`` forward and backward passes.
@@ -22,7 +22,8 @@ What they are made with:
 
 - ``request``: what is attributed: a traced batch and the target of each example.
 - ``shared_work``: the settings, and work that several methods read, done and timed once.
-- ``blocks``: what a layer does with what its attention brings, found by watching one text.
+- ``blocks``: what a layer does with what its attention brings; ``layer_modules``: which module it is. Both are found by
+  watching one text. ``layer_vectors``: what each token brings to each other through residual and norms.
 - ``perturbations``: the same texts with tokens removed or blanked.
 - ``registry``: the methods by name. ``attribute``: runs those that are chosen.
 
@@ -56,7 +57,8 @@ METHOD_FILES = (
     "generalised_flow",
     "norms",
     "value_weights",
-    "layer_vectors",
+    "residual_norms",
+    "alti",
     "value_zeroing",
     "decompx",
     "integrated_gradients",

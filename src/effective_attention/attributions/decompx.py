@@ -31,11 +31,11 @@ from effective_attention.attention.rerun import model_inputs
 from effective_attention.attention.trace import Part, Trace
 from effective_attention.attributions.answer import answer_position
 from effective_attention.attributions.blocks import Block, handed, head_steps, post_norm_blocks
+from effective_attention.attributions.layer_modules import layer_modules
 from effective_attention.attributions.layer_vectors import through_norm
 from effective_attention.attributions.norms import check_projections, head_blocks
 from effective_attention.attributions.registry import register
 from effective_attention.attributions.shared_work import SharedWork
-from effective_attention.attributions.value_zeroing import layer_modules
 
 _TINY = 1e-12  # as in the authors' code: a sum of shares, or an activation's input, may be 0
 

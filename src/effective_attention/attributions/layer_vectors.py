@@ -6,18 +6,8 @@ deviation of ``s_i``, a number; what is left of it is linear, so that ``y_i`` is
 (u_ij - mean(u_ij)) / std(s_i)``, and biases. Where the layer normalises what it reads, as GPT-2 and Llama do, no norm
 follows.
 
-Three methods read these vectors:
-
-- ``norm_residual``: their length behind the norm, Kobayashi et al. (2021), "Incorporating Residual and Normalization
-  Layers into Analysis of Masked Language Models" (arXiv 2109.07152). ``mixing_ratio`` is the paper's other number.
-- ``globenc``: Modarressi et al. (2022), "GlobEnc" (arXiv 2205.03286): their length behind the layer's second norm too
-  (whose residual keeps them; the feed-forward part itself is left out), multiplied over the layers as they are.
-- ``alti``: Ferrando et al. (2022), "Measuring the Mixing of Contextual Information in the Transformer" (arXiv
-  2203.04212): how near each vector is to the whole, ``max(0, ||y_i||_1 - ||y_i - y_ij||_1)``; each row is divided by
-  its sum, and the rows of all layers are multiplied.
-
-Neither rollout adds a residual: it is in the vectors. Vectors of all pairs are long (query, key, width), so that one
-text is looked at at a time, and some of its queries.
+``residual_norms`` and ``alti`` measure these vectors. Those of all pairs are long (query, key, width), so that one text
+is looked at at a time, and some of its queries.
 """
 
 from __future__ import annotations
@@ -30,12 +20,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from effective_attention.attention.trace import Part, Trace
-from effective_attention.attributions.blocks import Block, check_post, find_blocks, handed, post_norm_blocks
+from effective_attention.attributions.blocks import Block, find_blocks, handed
 from effective_attention.attributions.norms import check_projections, head_blocks
-from effective_attention.attributions.registry import register
-from effective_attention.attributions.rollout import rolled_through
 from effective_attention.attributions.shared_work import SharedWork
-from effective_attention.graphs.conventions import signed_to_weights
 
 _NUMBERS = 2**24  # of the vectors that are made at once
 
@@ -92,111 +79,6 @@ def check_vectors(trace: Trace) -> None:
     """
     check_projections(trace)
     find_blocks(trace)
-
-
-def check_post_norm(trace: Trace) -> None:
-    """Refuse a model that does not normalise what it has added.
-
-    Raises:
-        ValueError: Says why.
-    """
-    check_projections(trace)
-    post_norm_blocks(trace)
-
-
-@register(
-    "norm_residual",
-    title="norm with residual",
-    summary="length of the vector a token brings through residual and layer norm",
-    reads_attention=True,
-    needs=["layer_norms"],
-    check=check_vectors,
-    pieces="largest",
-)
-def norm_residual(work: SharedWork, attention: Part) -> Float[Tensor, "batch layer key"]:
-    """Read the row of the vectors' lengths."""
-    return work.row(_shared(work, "layer_norms", attention, lengths))
-
-
-@register(
-    "globenc",
-    title="GlobEnc",
-    summary="lengths of vectors through both layer norms, multiplied over the layers",
-    reads_attention=True,
-    needs=["encoder_norms"],
-    check=check_post_norm,
-)
-def globenc(work: SharedWork, attention: Part) -> Float[Tensor, "batch layer key"]:
-    """Read the row of the product of the layers' lengths."""
-    return rolled_through(work, _shared(work, "encoder_norms", attention, encoder_lengths))
-
-
-@register(
-    "alti",
-    title="ALTI",
-    summary="nearness of what a token brings to the layer's output, multiplied over the layers",
-    reads_attention=True,
-    needs=["contributions"],
-    check=check_vectors,
-)
-def alti(work: SharedWork, attention: Part) -> Float[Tensor, "batch layer key"]:
-    """Read the row of the product of the layers' contributions."""
-    return rolled_through(work, _shared(work, "contributions", attention, contributions))
-
-
-def lengths(
-    trace: Trace, attention: Part = "standard", parts: LayerParts | None = None
-) -> Float[Tensor, "batch layer query key"]:
-    """Measure the vectors behind residual and norm; 0 on padding."""
-    return of_vectors(trace, attention, lambda part: part.normed.norm(dim=-1), parts)
-
-
-def encoder_lengths(
-    trace: Trace, attention: Part = "standard", parts: LayerParts | None = None
-) -> Float[Tensor, "batch layer query key"]:
-    """Measure the vectors behind the layer's second norm; 0 on padding.
-
-    Raises:
-        ValueError: The model has none of what was added.
-    """
-    parts = parts or LayerParts.of(trace)
-    check_post(trace, parts.blocks)
-
-    def length(part: LayerVectors) -> Tensor:
-        return through_norm(part.normed, part.block.last, part.second).norm(dim=-1)
-
-    return of_vectors(trace, attention, length, parts)
-
-
-def contributions(
-    trace: Trace, attention: Part = "standard", parts: LayerParts | None = None
-) -> Float[Tensor, "batch layer query key"]:
-    """Measure how near each vector is to the whole; rows sum to 1, or to 0 where none comes near; 0 on padding."""
-
-    def near(part: LayerVectors) -> Tensor:
-        whole = part.whole
-        missed = (whole[:, None] - part.normed).abs().sum(dim=-1)  # (query, key)
-        return (whole.abs().sum(dim=-1, keepdim=True) - missed).clamp_min(0)
-
-    return signed_to_weights(of_vectors(trace, attention, near, parts))
-
-
-def mixing_ratio(trace: Trace, attention: Part = "standard") -> Float[Tensor, "batch layer query"]:
-    """Measure how much of each token's representation comes from the others, from 0 to 1.
-
-    Kobayashi et al. (2021): ``m / (m + p)``, with ``p`` the length of the vector that a token brings to itself (the
-    residual in it), and ``m`` that of the sum of the other tokens' vectors, both behind the norm. 0 on padding.
-    """
-
-    def ratio(part: LayerVectors) -> Tensor:
-        vectors = part.normed
-        places = torch.arange(len(vectors), device=vectors.device)
-        own = vectors[places, places + part.queries.start]
-        kept, mixed = own.norm(dim=-1), (vectors.sum(dim=1) - own).norm(dim=-1)
-        return (mixed / (mixed + kept))[:, None].expand(vectors.shape[:2])
-
-    found = of_vectors(trace, attention, ratio)
-    return found.amax(dim=-1)  # the same for every real key
 
 
 @torch.no_grad()
@@ -270,7 +152,9 @@ def affine_norm(norm: nn.Module, given: Float[Tensor, "query width"]) -> Float[T
     return nn.functional.layer_norm(given, norm.normalized_shape, weight, bias, norm.eps)
 
 
-def _shared(work: SharedWork, name: str, attention: Part, measure: Callable[..., Tensor]) -> Tensor:
+def shared_measure(work: SharedWork, name: str, attention: Part, measure: Callable[..., Tensor]) -> Tensor:
+    """Shared work ``name``: ``measure(trace, attention, parts)``; the layers' parts are shared work of their own."""
+
     def compute() -> Tensor:
         work.weights(attention)  # kept by the trace, where the vectors find it
         parts = work.shared("layer_parts", None, lambda: LayerParts.of(work.trace))

@@ -42,7 +42,6 @@ def shapley_values(
     seeds: list[int],
     *,
     orders: int = ORDERS,
-    rows: int = ROWS,
     title: str | None = None,
 ) -> Float[Tensor, "batch key"]:
     """Estimate each word's Shapley value in the game "which words are not blanked"; 0 on special tokens and padding.
@@ -53,7 +52,6 @@ def shapley_values(
         unk_id: What a blanked token becomes; see ``perturbations.blank_id``.
         seeds: Of each example's orders.
         orders: How many.
-        rows: At most so many texts run together.
         title: Under which is shown how far it has got, if it takes long; None: nothing is shown.
     """
     if orders < 1:
@@ -63,13 +61,13 @@ def shapley_values(
     with progress_of(title, len(words), "texts") as shown:
         for example, (chosen, seed) in enumerate(zip(words, seeds, strict=True)):
             if bool(chosen.any()):
-                found[example, chosen] = _of_text(request, example, chosen, unk_id, seed, orders, rows)
+                found[example, chosen] = _of_text(request, example, chosen, unk_id, seed, orders)
             shown.advance(1)
     return found
 
 
 def _of_text(
-    request: AttributionRequest, example: int, words: Tensor, unk_id: int, seed: int, orders: int, rows: int
+    request: AttributionRequest, example: int, words: Tensor, unk_id: int, seed: int, orders: int
 ) -> Float[Tensor, " word"]:
     """Let captum play the game with one text."""
     from captum.attr import ShapleyValueSampling  # type: ignore[import-untyped, unused-ignore]
@@ -80,11 +78,11 @@ def _of_text(
         blank[:, words] = uncovered < 0.5
         whole = torch.full((texts,), example, device=words.device)
         keep = request.trace.mask[whole]
-        return probabilities(request, PerturbedTexts(whole, keep, blank), unk_id=unk_id, rows=rows)
+        return probabilities(request, PerturbedTexts(whole, keep, blank), unk_id=unk_id)
 
     players = torch.ones(1, int(words.sum()), dtype=torch.float64, device=words.device)
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(seed)
         method = ShapleyValueSampling(worth)
-        values: Tensor = method.attribute(players, n_samples=orders, perturbations_per_eval=rows)
+        values: Tensor = method.attribute(players, n_samples=orders, perturbations_per_eval=ROWS)
     return values[0].double()

@@ -24,8 +24,9 @@ from torch import Tensor, nn
 
 from effective_attention.attention.call import AttentionCall, AttentionOutput, head_outputs
 from effective_attention.attention.hook import attention_hook
-from effective_attention.attention.rerun import check_watched, model_inputs, watching
+from effective_attention.attention.rerun import model_inputs
 from effective_attention.attention.trace import Part, Trace
+from effective_attention.attributions.layer_modules import layer_modules
 from effective_attention.attributions.perturbations import ROWS, progress_of, rows_together
 from effective_attention.attributions.registry import register
 from effective_attention.attributions.rollout import rolled_through
@@ -175,44 +176,3 @@ def _fed(modules: list[nn.Module], states: list[Tensor]) -> Iterator[list[Tensor
             stack.callback(module.register_forward_pre_hook(feed, with_kwargs=True).remove)
             stack.callback(module.register_forward_hook(keep).remove)
         yield outputs
-
-
-@torch.no_grad()
-def layer_modules(trace: Trace) -> list[nn.Module]:
-    """Find the module of each layer: the largest that is handed the layer's input and attends once.
-
-    Raises:
-        ValueError: A layer has none, so that it cannot be run for itself.
-    """
-    name = type(trace.model).__name__
-    if len(trace.hidden) != len(trace.layers) + 1:
-        raise ValueError(f"{name} does not return what each of its layers is given (hidden_states)")
-    found: dict[int, nn.Module] = {}
-    running: list[tuple[int, Tensor | None]] = []
-
-    def begin(_module: nn.Module, given: tuple[Any, ...], named: dict[str, Any]) -> None:
-        state = given[0] if given else named.get("hidden_states")
-        running.append((len(calls), state if isinstance(state, Tensor) else None))
-
-    def end(module: nn.Module, _given: Any, _gave: Any) -> None:
-        number, state = running.pop()
-        if len(calls) == number + 1 and state is not None and _is_state(trace.hidden[number][:1], state):
-            found[number] = module  # a larger one ends later
-
-    hooks = [part.register_forward_pre_hook(begin, with_kwargs=True) for part in trace.model.modules()]
-    hooks += [part.register_forward_hook(end) for part in trace.model.modules()]
-    try:
-        with watching(trace.model) as calls:
-            trace.model(**{name: value[:1] for name, value in model_inputs(trace).items()})
-    finally:
-        for hook in hooks:
-            hook.remove()
-    check_watched(trace, calls)
-    missing = [number for number in range(len(calls)) if number not in found]
-    if missing:
-        raise ValueError(f"{name} has no module that is one layer and is handed its input (layers {missing})")
-    return [found[number] for number in range(len(calls))]
-
-
-def _is_state(expected: Tensor, found: Tensor) -> bool:
-    return found.shape == expected.shape and torch.allclose(found, expected, rtol=1e-3, atol=1e-4)

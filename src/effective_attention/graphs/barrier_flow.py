@@ -51,15 +51,17 @@ def barrier_flow(
     least = float(given.sum(dim=(-2, -1)).min()) if used.numel() else 0.0
     if least == 0:
         return torch.zeros_like(given)
-    scaled = given / least
-    last = short / (2 * int(used.sum()))
-    inner = _start(scaled)
-    mu = 1.0
+    return _best(given / least, short / (2 * int(used.sum()))) * least
+
+
+def _best(scaled: Float[Tensor, "layer query key"], last: float) -> Float[Tensor, "layer query key"]:
+    """Make mu smaller until it is the last, and find the flow of each on the way."""
+    inner, mu = _start(scaled), 1.0
     while True:
         mu = max(mu * _SHRINK, last)
         inner = _settle(inner, scaled, mu)
         if mu == last:
-            return _flows(_drops(inner), scaled, mu) * least
+            return _flows(_drops(inner), scaled, mu)
 
 
 def _connected(edges: Bool[Tensor, "layer query key"]) -> Bool[Tensor, "layer query key"]:
