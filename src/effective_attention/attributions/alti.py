@@ -27,7 +27,7 @@ from effective_attention.graphs.conventions import signed_to_weights
 @register(
     "alti",
     title="ALTI",
-    summary="nearness of what a token brings to the layer's output, multiplied over the layers",
+    summary="nearness of what a token brings to the layers' outputs, multiplied",
     reads_attention=True,
     needs=["contributions"],
     check=check_vectors,

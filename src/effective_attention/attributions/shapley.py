@@ -17,7 +17,6 @@ from torch import Tensor
 
 from effective_attention.attributions.integrated_gradients import import_captum
 from effective_attention.attributions.perturbations import ROWS, PerturbedTexts, candidates, probabilities, progress_of
-from effective_attention.attributions.random_scores import seeds
 from effective_attention.attributions.registry import register
 from effective_attention.attributions.request import AttributionRequest
 from effective_attention.attributions.shared_work import SharedWork
@@ -32,7 +31,7 @@ ORDERS = 10
     prepare=import_captum,
 )
 def _method(work: SharedWork) -> Float[Tensor, "batch key"]:
-    return shapley_values(work.request, ~work.words, work.settings.unknown, seeds(work), title=work.settings.title)
+    return shapley_values(work.request, ~work.words, work.settings.unknown, work.seeds, title=work.settings.title)
 
 
 def shapley_values(
