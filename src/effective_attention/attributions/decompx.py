@@ -172,7 +172,7 @@ def _attended(trace: Trace, number: int, attention: Part, block: Block, below: V
         return _with_bias(vectors, bias)
     matrix, constant = _linear(block.value)
     heads, d_head = blocks.shape[:2]
-    values = (below @ matrix).unflatten(-1, (heads, d_head))  # (middle, key, head, d_head)
+    values = (below @ matrix).reshape(*below.shape[:2], heads, d_head)  # (middle, key, head, d_head)
     mixed = torch.einsum("hqm,mkhd->qkhd", weights, values).flatten(2)  # (query, key, head * d_head)
     brought = torch.einsum("hq,hd,hdw->qw", weights.sum(dim=-1), constant.view(heads, d_head), blocks)
     return _with_bias(mixed @ blocks.flatten(0, 1) + below, bias + brought)

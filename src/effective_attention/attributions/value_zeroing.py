@@ -100,7 +100,8 @@ def value_zeroing_graph(
     examples, tokens = mask.nonzero(as_tuple=True)
     together = rows_together(length, mask.device, rows)
     with progress_of(title, len(examples), "zeroed values") as shown:
-        for example, token in zip(examples.split(together), tokens.split(together), strict=True):
+        for start in range(0, len(examples), together):
+            example, token = examples[start : start + together], tokens[start : start + together]
             zeroed = _outputs(trace, modules, attention, example, token)
             for layer, (new, old) in enumerate(zip(zeroed, untouched, strict=True)):
                 similar = torch.cosine_similarity(new.double(), old[example], dim=-1)  # (copy, query)
@@ -138,7 +139,7 @@ def _outputs(
 
 def _without(trace: Trace, attention: Part, example: Tensor, token: Tensor) -> Any:
     """Return a handler that leaves the zeroed token of each copy out of what every layer's heads hand on."""
-    texts, place = example.unique(return_inverse=True)
+    texts, place = torch.unique(example, return_inverse=True)
     touched = (token != _UNTOUCHED).to(trace.layers[0].value.dtype)[:, None, None, None]
 
     def handle(call: AttentionCall) -> AttentionOutput:
