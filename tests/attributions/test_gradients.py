@@ -4,7 +4,7 @@ import pytest
 import torch
 from captum.attr import LayerGradientXActivation
 
-from effective_attention.attributions.gradients import gradient_graph, gradient_x_input, input_gradient
+from effective_attention.attributions.gradients import gradient_graph, gradient_x_input, input_gradient, relevance
 
 FAMILIES = ("bert", "roberta", "distilbert", "electra", "gpt2", "llama")
 
@@ -80,3 +80,20 @@ def test_one_backward_pass_serves_all(make_case):
         gradient_graph(work, "standard")
         gradient_graph(work, "effective")
     assert len(runs) == 1
+
+
+@pytest.mark.parametrize("attention", ["standard", "effective"])
+@pytest.mark.parametrize("family", ["bert", "gpt2"])
+def test_relevance_is_the_sum_over_all_ways_through_the_layers(make_case, family, attention):
+    """Check two layers by hand: a token stays where it is, or goes through the one, the other or both."""
+    case = make_case(family)
+    lower, upper = gradient_graph(case.work(), attention).unbind(dim=1)
+    for row in (0, 3):
+        found = relevance(case.work(row=row), attention)
+        for text, length in enumerate((9, 6, 4)):
+            for key in range(length):
+                first = (row == key) + float(lower[text, row, key])
+                through = sum(float(upper[text, row, middle] * lower[text, middle, key]) for middle in range(length))
+                assert float(found[text, 0, key]) == pytest.approx(first)
+                assert float(found[text, 1, key]) == pytest.approx(first + float(upper[text, row, key]) + through)
+            assert not found[text, :, length:].any()

@@ -110,3 +110,12 @@ def left_out(family: str) -> dict[str, str]:
     if family not in DECODERS:
         return {}
     return {"delimiters": "left out, because the model's tokenizer sets no [CLS] and [SEP]: delimiters"}
+
+
+def methods_left_out(family: str) -> list[str]:
+    """Begin each line in which ``faithfulness`` says that a model has not what some methods read for."""
+    if family == "xlnet":
+        return ["faithfulness leaves out norm, norm_rollout,", "faithfulness leaves out value_zeroing,"]
+    if family in ("mobilebert", "modernbert", "deberta", "gemma2", "gpt_neox"):
+        return ["faithfulness leaves out norm_residual, globenc, alti, decompx:"]
+    return ["faithfulness leaves out globenc, decompx:"] if family in DECODERS else []

@@ -11,6 +11,10 @@ log-odds (see ``request``).
   follow (``gradient_rollout``). Under effective attention ``A`` is the effective part and ``dE/dA`` stays what it is:
   with ``G = dE/dZ V^T`` every row of ``A_null * G`` sums to 0 (``A_null V = 0``), so that a row's total evidence is the
   same and only its place among the keys changes. (The positive part is taken after that, weight by weight.)
+- ``relevance``: Chefer et al. (2021), "Generic Attention-model Explainability" (arXiv 2103.15679), their rule for
+  self-attention: ``R <- R + G R`` from the first layer to the last, ``R = I`` before the first, ``G`` the layer's
+  gradient-weighted attention as it is. ``gradient_rollout`` divides ``G``'s rows by their sums and has a residual of
+  fixed weight instead. They differentiate a class's logit, we its log-odds.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from torch import Tensor
 
 from effective_attention.attention.trace import Part
 from effective_attention.attributions.registry import register
-from effective_attention.attributions.rollout import rolled_out
+from effective_attention.attributions.rollout import rolled_out, rolled_through
 from effective_attention.attributions.shared_work import SharedWork
 
 
@@ -47,6 +51,19 @@ def gradient_attention(work: SharedWork, attention: Part) -> Float[Tensor, "batc
 def gradient_rollout(work: SharedWork, attention: Part) -> Float[Tensor, "batch layer key"]:
     """Read the row of the rollout of the gradient-weighted attention."""
     return rolled_out(work, gradient_graph(work, attention))
+
+
+@register(
+    "relevance",
+    title="relevance",
+    summary="attention times gradient of all layers below, added to what was there",
+    reads_attention=True,
+    needs=["gradient_graph"],
+)
+def relevance(work: SharedWork, attention: Part) -> Float[Tensor, "batch layer key"]:
+    """Read the row of the layers' gradient-weighted attention plus the identity, multiplied."""
+    graph = gradient_graph(work, attention)
+    return rolled_through(work, graph + torch.eye(graph.shape[-1], dtype=graph.dtype, device=graph.device))
 
 
 @register(

@@ -135,7 +135,7 @@ def output_projections(trace: Trace) -> list[nn.Module]:
 
     def look(module: nn.Module, inputs: tuple[object, ...]) -> None:
         number = len(calls) - 1
-        if number >= 0 and number not in found and _is_output(inputs, calls[number]):
+        if number >= 0 and number not in found and is_output(inputs, calls[number]):
             found[number] = module
 
     linear = [module for module in model.modules() if isinstance(module, nn.Linear | Conv1D)]
@@ -156,7 +156,7 @@ def output_projections(trace: Trace) -> list[nn.Module]:
     return [found[number] for number in range(len(calls))]
 
 
-def _is_output(inputs: tuple[object, ...], call: Call) -> bool:
+def is_output(inputs: tuple[object, ...], call: Call) -> bool:
     """Tell whether a module is handed the attention's output, be it reshaped or copied."""
     given = inputs[0] if inputs else None
     return (

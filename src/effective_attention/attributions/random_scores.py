@@ -15,7 +15,7 @@ def random_scores(work: SharedWork) -> Float[Tensor, "batch key"]:
     """Draw scores that depend on the example and the seed alone, not on the batch it comes in."""
     mask = work.trace.mask.cpu()
     scores = torch.zeros(mask.shape, dtype=torch.float64)
-    for place, index in enumerate(work.trace.inputs["index"].tolist()):
-        generator = torch.Generator().manual_seed(work.settings.seed * 1_000_003 + index)
+    for place, seed in enumerate(work.seeds):
+        generator = torch.Generator().manual_seed(seed)
         scores[place, mask[place]] = torch.rand(int(mask[place].sum()), generator=generator, dtype=torch.float64)
     return scores.to(work.trace.mask.device)

@@ -33,6 +33,13 @@ def rolled_out(work: SharedWork, weights: Float[Tensor, "batch layer query key"]
     return _read(work, signed_to_weights(weights, "positive"))
 
 
+def rolled_through(
+    work: SharedWork, weights: Float[Tensor, "batch layer query key"]
+) -> Float[Tensor, "batch layer key"]:
+    """Read the row of the product of the layers' weights as they are: they hold the residual already."""
+    return work.row(attention_rollout(weights, residual=0.0))
+
+
 def _read(work: SharedWork, graph: Float[Tensor, "batch layer query key"]) -> Float[Tensor, "batch layer key"]:
     residual = work.settings.residual
     found = work.row(attention_rollout(graph, residual=residual))

@@ -113,6 +113,11 @@ class SharedWork:
         return torch.full((len(self.trace.mask),), row, device=self.trace.mask.device)
 
     @property
+    def seeds(self) -> list[int]:
+        """Return a seed for what is random about each example: that of its place in the split, not in the batch."""
+        return [self.settings.seed * 1_000_003 + index for index in self.trace.inputs["index"].tolist()]
+
+    @property
     def gradients(self) -> Gradients:
         """Shared work ``gradients``: one forward and one backward pass."""
         return self.shared("gradients", None, lambda: self.request.gradients)

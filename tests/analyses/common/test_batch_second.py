@@ -52,10 +52,12 @@ def test_methods_that_it_has_not_got_what_they_read_for(xlnet: Any, caplog: pyte
     options: dict[str, Any] = {"labels": [0, 1, 0], "progress": False}
     with caplog.at_level(logging.WARNING, logger="effective_attention"):
         table = analyse(*xlnet, TEXTS, [Faithfulness(**QUICK)], **options)["faithfulness"]
-    (line,) = [record.message for record in caplog.records if "leaves out" in record.message]
-    assert re.match("faithfulness leaves out norm, norm_rollout: XLNetFor.* to no linear map", line)
+    lines = [record.message for record in caplog.records if "leaves out" in record.message]
+    assert len(lines) == 2
+    assert re.match("faithfulness leaves out norm, norm_rollout, .*: XLNetFor.* to no linear map", lines[0])
+    assert re.match("faithfulness leaves out value_zeroing, .*: XLNetFor.* no module that is one layer", lines[1])
     assert {"raw", "rollout", "input_gradient", "integrated_gradients"} <= set(table["method"])
-    assert not {"norm", "norm_rollout"} & set(table["method"])
+    assert not {"norm", "norm_rollout", "alti", "decompx", "value_zeroing"} & set(table["method"])
     with pytest.raises(UserError, match=r"analysis.faithfulness.methods: norm cannot explain this model: XLNetFor"):
         analyse(*xlnet, TEXTS, [Faithfulness(methods=["raw", "norm"], **QUICK)], **options)
 
