@@ -8,6 +8,7 @@ SMALL = {
     "identified": ["analysis.identified.examples=3", "analysis.identified.queries=2", "analysis.identified.put_in=2"],
     "sinks": ["analysis.sinks.interval_examples=2", "analysis.sinks.interval_queries=2"],
     "token_identity": [
+        "analysis.token_identity.experiments=[input,transfer,previous,neighbours,size]",
         "analysis.token_identity.folds=2",
         "analysis.token_identity.neighbours=[1]",
         "analysis.token_identity.layers=[1]",

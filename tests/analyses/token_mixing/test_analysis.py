@@ -101,9 +101,10 @@ def test_the_word_is_of_the_chosen_example_though_not_in_the_sample(subject, con
 
 def test_exact_has_no_error_and_all_examples_can_be_used(make_subject, alone):
     small = make_subject(examples=2, max_length=16)
-    context = dataclasses.replace(
-        alone, split=dataclasses.replace(alone.split, examples=2, lengths=small.split.encoded.lengths)
+    own = dataclasses.replace(
+        alone.split, examples=2, lengths=small.split.encoded.lengths, token_facts=small._token_facts
     )
+    context = dataclasses.replace(alone, split=own)
     table = table_of(small, context, limit=None, directions="exact", example=0)
     assert not table[table["quantity"] == "error"]["value"].any()
     counted = table[(table["quantity"] == "own") & (table["tag"] == "")]["count"]
