@@ -28,6 +28,22 @@ def test_tables_are_those_of_the_kept_numbers(findings):
         assert text.count("<!-- table: ") == len(page.tables(page.numbers())), page.name
 
 
+def test_a_killed_training_goes_on_and_a_finished_one_is_left_alone(findings, tmp_path, monkeypatch):
+    module, _ = findings
+    ran = []
+    monkeypatch.setattr(module, "command", lambda program, *options: ran.append((program, options)))
+    module.train(tmp_path, "task=rte")
+    assert ran == [("train.py", ("task=rte", "logger=csv", f"hydra.run.dir={tmp_path}"))]
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "last.ckpt").touch()
+    module.train(tmp_path, "task=rte")
+    assert ran[1] == ("train.py", (f"resume={tmp_path}",))
+    (tmp_path / "metrics.json").touch()
+    before = len(ran)
+    assert module.train(tmp_path, "task=rte") == tmp_path
+    assert len(ran) == before
+
+
 def test_all_kept_numbers_belong_to_a_part(findings):
     _, pages = findings
     parts = {page.kept(part) for page in pages.PAGES for part in page.parts}

@@ -73,6 +73,7 @@ def test_a_part_trains_once_and_tests_on_its_own_sentences(agreement, table, tmp
         return folder
 
     monkeypatch.setattr(agreement, "run", run)
+    monkeypatch.setattr(sys.modules[agreement.train.__module__], "run", run)
     (tmp_path / "agreement").mkdir()
     place = agreement.Place(tmp_path, tmp_path / "work", ("seed=3",))
     found = agreement.measure("grammar", place)

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pandas as pd
-from page import Numbers, Page, Place, command, interval, markdown, run
+from page import Numbers, Page, Place, interval, markdown, run, train
 
 WORDS = ("subject", "attractor")
 GROUPS = ("all", "right", "wrong")
@@ -46,20 +45,13 @@ def measure(name: str, place: Place) -> Numbers:
     part = next(part for part in PARTS if part.name == name)
     work = place.work / PAGE.name
     data = f"data.dir={place.folder('agreement')}"
-    trained = train(work / "train", data, place.options)
+    trained = train(work / "train", *TRAINING, data, *place.options)
     about = ("task=agreement", "split=test", f"data.limit_eval={part.examples}", f"checkpoint={trained.resolve()}")
     about = (*about, *(("data=local", data) if part.local else ("data=sample",)))  # the checkpoint has its own
     asked = (f"analysis.number_flip.limit={part.examples}", "analysis.attention_graph.example=worst")
     shown = "analysis=[number_flip,attention_graph]"
     folder = run("evaluate.py", work / name, *about, "attention=standard", shown, *asked, *place.options)
     return kept(pd.read_parquet(folder / "tables" / "number_flip.parquet"))
-
-
-def train(folder: Path, data: str, options: Sequence[str]) -> Path:
-    """Finetune, or go on with a training that was killed; return its folder."""
-    if (folder / "checkpoints" / "last.ckpt").exists() and not (folder / "metrics.json").exists():
-        command("train.py", f"resume={folder}")
-    return run("train.py", folder, *TRAINING, data, *options)
 
 
 def kept(table: pd.DataFrame) -> Numbers:

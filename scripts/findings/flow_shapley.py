@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from page import Numbers, Page, Place, interval, markdown
+from page import Numbers, Page, Place, interval, markdown, with_ends
 from torch import Tensor
 from transformers import AutoModel, AutoTokenizer
 
 from effective_attention.attention.trace import trace
-from effective_attention.attributions.ranking import bootstrap, spearman
+from effective_attention.attributions.ranking import spearman
 from effective_attention.graphs.conventions import trace_graph
 from effective_attention.graphs.flow import attention_flow
 from effective_attention.graphs.rollout import attention_rollout
@@ -78,9 +78,8 @@ def measure(part: str, place: Place) -> Numbers:
     file = place.folder("treebank") / "en_ewt-ud-dev.conllu"
     found = [compared(graph) for graph in progress(graphs(file, DEPTHS[part]), "flow", "texts", total=TEXTS)]
     rows = torch.tensor(found, dtype=torch.float64)
-    low, high = bootstrap(rows, seed=0)
-    ends = torch.stack([rows.mean(dim=0), low, high], dim=1).tolist()
-    return {"texts": len(rows), "largest": rows[:, 1].max().item(), **dict(zip(QUANTITIES, ends, strict=True))}
+    ends = dict(zip(QUANTITIES, with_ends(rows).tolist(), strict=True))
+    return {"texts": len(rows), "largest": rows[:, 1].max().item(), **ends}
 
 
 def tables(numbers: Mapping[str, Numbers]) -> dict[str, str]:

@@ -18,7 +18,7 @@ import pandas as pd
 import torch
 from identifiability_tables import LENGTHS, tables
 from numpy.typing import NDArray
-from page import Numbers, Page, Place, run
+from page import Numbers, Page, Place, run, with_ends
 from torch import Tensor
 from transformers import AutoModel, AutoTokenizer
 
@@ -28,7 +28,6 @@ from effective_attention.analyses.token_mixing.analysis import tag_names
 from effective_attention.analyses.token_mixing.jacobian import Contributions, contributions
 from effective_attention.analyses.token_type_profile import SOURCES, TARGETS, type_profile
 from effective_attention.attention.trace import Trace, trace
-from effective_attention.attributions.ranking import bootstrap
 from effective_attention.data.annotation.tagging import EmbeddedTagger, annotate
 from effective_attention.data.plain_text import load
 from effective_attention.data.tasks import Task
@@ -131,13 +130,6 @@ def profile(seen: Trace, marks: Tensor) -> Tensor:
         for parts in (layer.exact for layer in seen.layers)
     ]
     return torch.stack(found, dim=1).where(there, torch.nan)
-
-
-def with_ends(values: Tensor) -> Tensor:
-    """Return the mean over texts, (text, ...), and the ends of its interval, in a last axis."""
-    flat = values.flatten(1).double()
-    ends = bootstrap(flat, seed=0, draws=DRAWS)
-    return torch.stack([flat.nanmean(dim=0), *ends], dim=-1).view(*values.shape[1:], 3)
 
 
 def rates(table: pd.DataFrame) -> Numbers:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from main_paper_tables import tables
-from page import Numbers, Page, Place, command, metrics, run
+from page import Numbers, Page, Place, metrics, run, train
 
 MODEL = ("model=mpnet_base", "model.fetch=yes", "trainer=cpu_bf16")
 KEPT = ("test/", "interval/", "delimiters/", "patterns/", "null_space/", "cosine/", "token_attention/", "run/", "data/")
@@ -83,23 +83,15 @@ def measure(name: str, place: Place) -> Numbers:
     folder = work / part.name
     data = ["data=local", f"data.dir={data_folder(glue, work) if part.task == 'qnli' else glue}"]
     about = [f"task={part.task}", *MODEL, *data, f"seed={part.seed}", *place.options]
-    trained = train(part, about, folder / "train")
+    small = [] if part.train is None else [f"data.limit_train={part.train}"]
+    plain = ("attention=standard", "analysis=none", "save.every_minutes=5")
+    trained = train(folder / "train", *about, *small, *part.recipe, *plain)
     some = [] if part.evaluate is None else [f"limit={part.evaluate}"]
     found = {}
     for reading, more in READINGS.items():
         same = [f"checkpoint={trained}", *some, "resamples=1000", "++trainer.precision=32-true"]
         found[reading] = kept(metrics(run("evaluate.py", folder / reading, *about, *same, *more)))
     return {"part": asdict(part), "trained": kept(metrics(trained)), **found}
-
-
-def train(part: Part, about: list[str], folder: Path) -> Path:
-    """Train, or go on with a training that was killed; return its folder."""
-    if (folder / "checkpoints" / "last.ckpt").exists() and not (folder / "metrics.json").exists():
-        command("train.py", f"resume={folder}")
-    small = [] if part.train is None else [f"data.limit_train={part.train}"]
-    small += part.recipe
-    plain = ["attention=standard", "analysis=none", "save.every_minutes=5"]
-    return run("train.py", folder, *about, *small, *plain)
 
 
 def kept(found: Mapping[str, Any]) -> Numbers:

@@ -15,6 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import Tensor
+
+from effective_attention.attributions.ranking import bootstrap
 from effective_attention.io import write_text
 
 ROOT = Path(__file__).parents[2]
@@ -134,6 +138,20 @@ def run(program: str, folder: Path, *options: str) -> Path:
     if not (folder / "metrics.json").exists():
         command(program, *options, "logger=csv", f"hydra.run.dir={folder.resolve()}")
     return folder
+
+
+def train(folder: Path, *options: str) -> Path:
+    """Train into a folder, or go on with a training that was killed there; return the folder."""
+    if (folder / "checkpoints" / "last.ckpt").exists() and not (folder / "metrics.json").exists():
+        command("train.py", f"resume={folder}")
+    return run("train.py", folder, *options)
+
+
+def with_ends(values: Tensor) -> Tensor:
+    """Return the mean over texts, (text, ...), and both ends of its 95 % bootstrap interval, in a last axis."""
+    flat = values.flatten(1).double()
+    ends = bootstrap(flat, seed=0)
+    return torch.stack([flat.nanmean(dim=0), *ends], dim=-1).view(*values.shape[1:], 3)
 
 
 def metrics(folder: Path) -> Numbers:

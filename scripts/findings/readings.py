@@ -10,13 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from page import Numbers, Page, Place, interval, markdown
+from page import Numbers, Page, Place, interval, markdown, with_ends
 from torch import Tensor
 from transformers import AutoModel, AutoTokenizer
 
 from effective_attention import decompose
 from effective_attention.attention.trace import Trace, trace
-from effective_attention.attributions.ranking import bootstrap
 from effective_attention.models.encoders import embedded_folder
 from effective_attention.progress import progress
 
@@ -49,8 +48,7 @@ def measure(part: str, place: Place) -> Numbers:
         cells = line.split("\t")
         found.append(measured(trace(model, tokenizer(*(cells[column] for column in columns), return_tensors="pt"))))
     values = torch.stack(found)  # (text, reading, number)
-    ends = [end.view(len(READINGS), 3) for end in bootstrap(values.flatten(1), seed=0)]
-    every = torch.stack([values.mean(dim=0), *ends], dim=-1).tolist()  # reading, number, (mean, low, high)
+    every = with_ends(values).tolist()  # reading, number, (mean, low, high)
     return {
         "texts": len(found),
         "readings": {f"{space} {epsilon:g}": row for (space, epsilon), row in zip(READINGS, every, strict=True)},

@@ -38,9 +38,9 @@ from effective_attention.analyses.common import schema
 from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
 from effective_attention.analyses.common.options import check_graph_options, check_limit, is_whole_number
 from effective_attention.analyses.common.published_correlation import dense_spearman, largest_received, summed_gradient
-from effective_attention.analyses.common.samples import in_sample, sample
-from effective_attention.analyses.common.tokens import of_kind
-from effective_attention.attention.trace import Layer, Trace
+from effective_attention.analyses.common.samples import in_sample, only, sample
+from effective_attention.analyses.common.tokens import written
+from effective_attention.attention.trace import Trace
 from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.attributions.attribute import Attribution, attribute, runs
 from effective_attention.attributions.erasure import SHARES, How, erasure
@@ -207,8 +207,8 @@ class Faithfulness(SplitAnalysis):
         chosen = in_sample(self.used, trace)
         if not bool(chosen.any()):
             return
-        trace = _only(trace, chosen)
-        words = (of_kind(trace, "word") | of_kind(trace, "punctuation")) & trace.mask
+        trace = only(trace, chosen)
+        words = written(trace)
         ranked = trace.mask if self.delimiters else words
         request = AttributionRequest(trace, _target(trace))
         every = list(attribute(request, ranked, self.settings, [*self.methods, *self.references]))
@@ -327,27 +327,6 @@ def _ranked(
 
 
 # --- the examples ---
-
-
-def _only(trace: Trace, chosen: Bool[Tensor, " batch"]) -> Trace:
-    """Cut some examples out of a traced batch.
-
-    What other analyses made of the batch is not kept, so that a method's cost is all of it.
-    """
-    layers = []
-    for layer in trace.layers:
-        visible = layer.visible
-        if visible is not None:
-            visible = visible.expand(len(chosen), -1, -1, -1)[chosen]
-        layers.append(Layer(layer.attention[chosen], layer.value[chosen], visible, layer.reading))
-    return Trace(
-        trace.model,
-        {name: value[chosen] for name, value in trace.inputs.items()},
-        tuple(layers),
-        tuple(hidden[chosen] for hidden in trace.hidden),
-        trace.logits[chosen],
-        {name: value[chosen] for name, value in trace.tokens.items()},
-    )
 
 
 def _target(trace: Trace) -> Int[Tensor, " batch"]:

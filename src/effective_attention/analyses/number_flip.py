@@ -37,9 +37,9 @@ from torch import Tensor
 
 from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
 from effective_attention.analyses.common.options import check_graph_options, check_limit, check_number
-from effective_attention.analyses.common.samples import in_sample, sample
+from effective_attention.analyses.common.samples import in_sample, only, sample
 from effective_attention.analyses.common.schema import CONVENTION, LAYER, Block, Column, Schema, attention_column
-from effective_attention.analyses.common.tokens import of_kind
+from effective_attention.analyses.common.tokens import written
 from effective_attention.attention.hook import evaluation_mode
 from effective_attention.attention.model_facts import accepted_inputs
 from effective_attention.attention.trace import Trace
@@ -160,17 +160,17 @@ class NumberFlip(SplitAnalysis):
         return bool(self.used[list(indices)].any())
 
     def update(self, trace: Trace) -> None:
-        chosen = in_sample(self.used, trace).nonzero()[:, 0].tolist()
-        if not chosen:
+        chosen = in_sample(self.used, trace)
+        if not bool(chosen.any()):
             return
-        slots = (self.used.cumsum(dim=0) - 1)[trace.inputs["index"].cpu()].to(self.filled.device)[chosen]
+        trace = only(trace, chosen)
+        slots = (self.used.cumsum(dim=0) - 1)[trace.inputs["index"].cpu()].to(self.filled.device)
         chance = self._chance(trace.logits)
         labels = trace.inputs["labels"] == self.plural
         answers = torch.stack([trace.inputs["index"].double(), labels.double(), chance], dim=-1)
-        weights = self._weights(trace)
-        self.answers[slots] = answers[chosen].to(self.answers)
-        self.weights[slots] = weights[chosen].to(self.weights)
-        self.flips[slots] = self._exchanged(trace)[chosen].to(self.flips)
+        self.answers[slots] = answers.to(self.answers)
+        self.weights[slots] = self._weights(trace).to(self.weights)
+        self.flips[slots] = self._exchanged(trace).to(self.flips)
         self.filled[slots] = 1
 
     def _chance(self, logits: Tensor) -> Float[Tensor, " batch"]:
@@ -180,7 +180,7 @@ class NumberFlip(SplitAnalysis):
 
     def _weights(self, trace: Trace) -> Float[Tensor, "batch marked attention method layer"]:
         """Return the share of the words' weight that is on each of ``WORDS``; NaN where there is no such word."""
-        words = (of_kind(trace, "word") | of_kind(trace, "punctuation")) & trace.mask
+        words = written(trace)
         request = AttributionRequest(trace, trace.inputs["labels"].long())
         methods = choose(METHODS, "analysis.number_flip.methods")
         found = torch.stack([one.scores for one in attribute(request, words, self.settings, methods)], dim=1)
@@ -196,7 +196,7 @@ class NumberFlip(SplitAnalysis):
 
     def _exchanged(self, trace: Trace) -> Float[Tensor, "batch marked number"]:
         """Return the probability of plural with each of ``WORDS`` exchanged, NaN where it cannot be, and ``even``."""
-        words = (of_kind(trace, "word") | of_kind(trace, "punctuation")) & trace.mask
+        words = written(trace)
         found = torch.full((len(trace.mask), len(WORDS), len(_FLIP)), torch.nan, dtype=torch.float64)
         changed: list[tuple[int, int, str]] = []
         for row, index in enumerate(trace.inputs["index"].tolist()):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from effective_attention.attention.call import AttentionCall, AttentionOutput, head_outputs
 from effective_attention.attention.forward_checks import unsupported
@@ -57,6 +58,29 @@ def check_watched(trace: Trace, calls: list[Call]) -> None:
         raise ValueError(
             f"{name} called its attention {len(calls)} times, but {len(trace.layers)} times when it was traced"
         )
+
+
+def check_states(trace: Trace) -> None:
+    """Refuse a trace that does not hold what each layer was given."""
+    if len(trace.hidden) != len(trace.layers) + 1:
+        name = type(trace.model).__name__
+        raise ValueError(f"{name} does not return what each of its layers is given (hidden_states)")
+
+
+@contextmanager
+def removed_after(hooks: Iterable[RemovableHandle]) -> Iterator[None]:
+    """Take hooks off their modules when the block ends, however it ends."""
+    handles = list(hooks)
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def first_text(trace: Trace) -> dict[str, Tensor]:
+    """Return what the model was given of the batch's first text; see ``model_inputs``."""
+    return {name: value[:1] for name, value in model_inputs(trace).items()}
 
 
 @contextmanager

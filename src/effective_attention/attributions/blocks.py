@@ -22,7 +22,15 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
-from effective_attention.attention.rerun import Call, check_watched, model_inputs, watching
+from effective_attention.attention.rerun import (
+    Call,
+    check_states,
+    check_watched,
+    first_text,
+    model_inputs,
+    removed_after,
+    watching,
+)
 from effective_attention.attention.trace import Trace
 from effective_attention.attributions.norms import is_output
 
@@ -78,8 +86,7 @@ def find_blocks(trace: Trace) -> list[Block]:
         ValueError: A layer is made in another way; names it.
     """
     name = type(trace.model).__name__
-    if len(trace.hidden) != len(trace.layers) + 1:
-        raise ValueError(f"{name} does not return what each of its layers is given (hidden_states)")
+    check_states(trace)
     found = []
     calls, windows = _watched(trace)
     for number, call in enumerate(calls):
@@ -132,11 +139,8 @@ def recording(modules: list[nn.Module]) -> Iterator[list[list[Tensor]]]:
         module.register_forward_pre_hook(lambda module, given: lists[module].append(given[0].detach()))
         for module in lists
     ]
-    try:
+    with removed_after(hooks):
         yield [lists[module] for module in modules]
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 @torch.no_grad()
@@ -173,12 +177,8 @@ def _watched(trace: Trace) -> tuple[list[Call], list[list[Step]]]:
 
     watched = [module for module in model.modules() if isinstance(module, Linear) or _is_norm(module)]
     hooks = [module.register_forward_hook(look) for module in watched]
-    try:
-        with watching(model) as calls:
-            model(**{name: value[:1] for name, value in model_inputs(trace).items()})
-    finally:
-        for hook in hooks:
-            hook.remove()
+    with removed_after(hooks), watching(model) as calls:
+        model(**first_text(trace))
     check_watched(trace, calls)
     return calls, windows
 

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
 from effective_attention.attention.hook import evaluation_mode
-from effective_attention.attention.rerun import model_inputs
+from effective_attention.attention.rerun import model_inputs, removed_after
 from effective_attention.attention.trace import Part, Trace
 from effective_attention.attributions.answer import answer_position
 from effective_attention.attributions.blocks import Block, handed, head_steps, post_norm_blocks
@@ -212,12 +212,8 @@ def _head_given(trace: Trace, head: _Head, number: int) -> tuple[Tensor, Tensor]
         head.first.register_forward_hook(lambda _module, _given, gave: seen.update(before=gave.flatten())),
         head.last.register_forward_pre_hook(lambda _module, given: seen.update(after=given[0].flatten())),
     ]
-    try:
-        with evaluation_mode(trace.model):
-            trace.model(**model_inputs(trace))
-    finally:
-        for hook in hooks:
-            hook.remove()
+    with removed_after(hooks), evaluation_mode(trace.model):
+        trace.model(**model_inputs(trace))
     return seen["before"], seen["after"]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from effective_attention.attention.rerun import Call, check_watched, model_inputs, watching
+from effective_attention.attention.rerun import Call, check_states, check_watched, first_text, removed_after, watching
 from effective_attention.attention.trace import Trace
 
 
@@ -24,8 +24,7 @@ def layer_modules(trace: Trace) -> list[nn.Module]:
         ValueError: A layer has none, so that it cannot be run for itself.
     """
     name = type(trace.model).__name__
-    if len(trace.hidden) != len(trace.layers) + 1:
-        raise ValueError(f"{name} does not return what each of its layers is given (hidden_states)")
+    check_states(trace)
     found: dict[int, nn.Module] = {}
 
     def keep(module: nn.Module, number: int, state: Tensor) -> None:
@@ -33,7 +32,7 @@ def layer_modules(trace: Trace) -> list[nn.Module]:
             found[number] = module  # a larger one ends later
 
     with watching(trace.model) as calls, _modules_that_attend_once(trace.model, calls, keep):
-        trace.model(**{name: value[:1] for name, value in model_inputs(trace).items()})
+        trace.model(**first_text(trace))
     check_watched(trace, calls)
     missing = [number for number in range(len(calls)) if number not in found]
     if missing:
@@ -59,11 +58,8 @@ def _modules_that_attend_once(
 
     hooks = [part.register_forward_pre_hook(begin, with_kwargs=True) for part in model.modules()]
     hooks += [part.register_forward_hook(end) for part in model.modules()]
-    try:
+    with removed_after(hooks):
         yield
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 def _is_state(expected: Tensor, found: Tensor) -> bool:

@@ -22,7 +22,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
-from effective_attention.attention.rerun import Call, check_watched, model_inputs, watching
+from effective_attention.attention.rerun import Call, check_watched, first_text, removed_after, watching
 from effective_attention.attention.trace import Part, Trace
 from effective_attention.attributions.registry import register
 from effective_attention.attributions.rollout import rolled_out
@@ -140,12 +140,8 @@ def output_projections(trace: Trace) -> list[nn.Module]:
 
     linear = [module for module in model.modules() if isinstance(module, nn.Linear | Conv1D)]
     hooks = [module.register_forward_pre_hook(look) for module in linear]
-    try:
-        with watching(model) as calls:
-            model(**{name: value[:1] for name, value in model_inputs(trace).items()})
-    finally:
-        for hook in hooks:
-            hook.remove()
+    with removed_after(hooks), watching(model) as calls:
+        model(**first_text(trace))
     check_watched(trace, calls)
     missing = [number for number in range(len(calls)) if number not in found]
     if missing:

@@ -140,14 +140,18 @@ def impossible(methods: Sequence[Method], trace: Trace) -> dict[str, str]:
     Returns:
         The reason, in one line, by the method's name.
     """
-    found = {}
-    for method in methods:
-        try:
-            if method.check is not None:
-                method.check(trace)
-        except ValueError as error:
-            found[method.name] = first_line(error)
-    return found
+    reasons = {check: _reason(check, trace) for check in dict.fromkeys(method.check for method in methods) if check}
+    found = {method.name: reasons[method.check] for method in methods if method.check}
+    return {name: reason for name, reason in found.items() if reason is not None}
+
+
+def _reason(check: Callable[[Trace], object], trace: Trace) -> str | None:
+    """Run a check, which several methods may share; return why it refuses, in one line."""
+    try:
+        check(trace)
+    except ValueError as error:
+        return first_line(error)
+    return None
 
 
 def _find(wanted: Any, option: str, expected: str = f"{ALL} or names of attribution methods") -> Method:

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from effective_attention.attention.rerun import autograd_on, check_watched, model_inputs, watching
+from effective_attention.attention.rerun import autograd_on, check_watched, model_inputs, removed_after, watching
 from effective_attention.attention.trace import Trace
 from effective_attention.attributions.embedding import token_embedding
 
@@ -111,11 +111,8 @@ class AttributionRequest:
             return starts[-1]
 
         with token_embedding(self.trace) as embed, autograd_on(), watching(model) as calls:
-            hook = embed.register_forward_hook(start_here)
-            try:
+            with removed_after([embed.register_forward_hook(start_here)]):
                 evidence = self.evidence(model(**model_inputs(self.trace)).logits).sum()
-            finally:
-                hook.remove()
             check_watched(self.trace, calls)
             if len(starts) != 1:
                 raise ValueError(

@@ -15,7 +15,7 @@ once, and every layer of every copy is handed what it was handed in the untouche
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from effective_attention.attention.call import AttentionCall, AttentionOutput, head_outputs
 from effective_attention.attention.hook import attention_hook
-from effective_attention.attention.rerun import model_inputs
+from effective_attention.attention.rerun import model_inputs, removed_after
 from effective_attention.attention.trace import Part, Trace
 from effective_attention.attributions.layer_modules import layer_modules
 from effective_attention.attributions.perturbations import ROWS, progress_of, rows_together
@@ -172,8 +172,8 @@ def _fed(modules: list[nn.Module], states: list[Tensor]) -> Iterator[list[Tensor
         output = gave if isinstance(gave, Tensor) else gave[0]
         outputs.append(output.reshape(states[0].shape))
 
-    with ExitStack() as stack:
-        for module in dict.fromkeys(modules):  # layers may share their weights
-            stack.callback(module.register_forward_pre_hook(feed, with_kwargs=True).remove)
-            stack.callback(module.register_forward_hook(keep).remove)
+    each = list(dict.fromkeys(modules))  # layers may share their weights
+    hooks = [module.register_forward_pre_hook(feed, with_kwargs=True) for module in each]
+    hooks += [module.register_forward_hook(keep) for module in each]
+    with removed_after(hooks):
         yield outputs

@@ -24,7 +24,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from effective_attention.attention.hook import evaluation_mode
-from effective_attention.attention.rerun import autograd_on, model_inputs
+from effective_attention.attention.rerun import autograd_on, model_inputs, removed_after
 from effective_attention.attention.trace import Part, Trace
 from effective_attention.attributions.embedding import token_embedding
 from effective_attention.graphs.conventions import RESIDUAL, Convention, trace_graph
@@ -40,11 +40,8 @@ def summed_gradient(trace: Trace) -> Float[Tensor, "batch key"]:
         return output.detach().requires_grad_()  # a graph begins here, though no weight may want a gradient
 
     with token_embedding(trace) as embed, autograd_on(), evaluation_mode(trace.model):
-        hook = embed.register_forward_hook(start_here)
-        try:
+        with removed_after([embed.register_forward_hook(start_here)]):
             output = model(**model_inputs(trace), output_hidden_states=True)
-        finally:
-            hook.remove()
         (gradient,) = torch.autograd.grad(output.logits[:, 0].sum(), [output.hidden_states[0]])
     return gradient.sum(dim=-1).abs().masked_fill(~trace.mask, 0)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import torch
+from jaxtyping import Bool
 from torch import Tensor
 
 from effective_attention.analyses.common.base import Context
-from effective_attention.attention.trace import Trace
+from effective_attention.attention.trace import Layer, Trace
 
 
 def sample(context: Context, count: int | None) -> Tensor:
@@ -20,6 +21,27 @@ def sample(context: Context, count: int | None) -> Tensor:
 def in_sample(chosen: Tensor, trace: Trace) -> Tensor:
     """Tell which examples of a batch, (batch,), belong to a sample; see ``sample``."""
     return chosen[trace.inputs["index"].cpu()].to(trace.mask.device)
+
+
+def only(trace: Trace, chosen: Bool[Tensor, " batch"]) -> Trace:
+    """Cut some examples out of a traced batch.
+
+    What other analyses made of the batch is not kept, so that a method's cost is all of it.
+    """
+    layers = []
+    for layer in trace.layers:
+        visible = layer.visible
+        if visible is not None:
+            visible = visible.expand(len(chosen), -1, -1, -1)[chosen]
+        layers.append(Layer(layer.attention[chosen], layer.value[chosen], visible, layer.reading))
+    return Trace(
+        trace.model,
+        {name: value[chosen] for name, value in trace.inputs.items()},
+        tuple(layers),
+        tuple(hidden[chosen] for hidden in trace.hidden),
+        trace.logits[chosen],
+        {name: value[chosen] for name, value in trace.tokens.items()},
+    )
 
 
 def random_share(index: Tensor, share: float, seed: int) -> Tensor:

@@ -28,6 +28,11 @@ def of_kind(trace: Trace, kind: str) -> Bool[Tensor, "batch key"]:
     return trace.tokens["kind"] == KINDS.index(kind)
 
 
+def written(trace: Trace) -> Bool[Tensor, "batch key"]:
+    """Select what the text itself says: words and punctuation, without delimiters and padding."""
+    return (of_kind(trace, "word") | of_kind(trace, "punctuation")) & trace.mask
+
+
 def with_tag(trace: Trace, tags: Sequence[str]) -> Bool[Tensor, "batch key"]:
     """Select the first sub-tokens of words with one of these parts of speech."""
     wanted = torch.tensor([UPOS.index(tag) for tag in tags], device=trace.mask.device)

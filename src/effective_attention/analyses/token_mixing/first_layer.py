@@ -21,7 +21,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from effective_attention.attention.rerun import Call, watching
+from effective_attention.attention.rerun import Call, removed_after, watching
 
 Hidden = Callable[[Tensor], tuple[Tensor, ...]]
 Embeddings = Literal["normalised", "summed"]
@@ -143,11 +143,8 @@ def _watch_handovers(
 
     hooks = [module.register_forward_pre_hook(enter, with_kwargs=True) for module in base.modules()]
     hooks += [module.register_forward_hook(leave) for module in base.modules()]
-    try:
+    with removed_after(hooks):
         start: Tensor = base(**inputs, output_hidden_states=True).hidden_states[0]
-    finally:
-        for hook in hooks:
-            hook.remove()
     return handovers, start
 
 
