@@ -29,6 +29,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from transformers import AutoModelForMaskedLM, AutoTokenizer, BertForMaskedLM, get_linear_schedule_with_warmup
 
+from effective_attention.io import write_text
 from effective_attention.models.embedded import embedded_folder
 from effective_attention.progress import progress
 
@@ -166,11 +167,18 @@ def main() -> None:
     parser.add_argument("--head-rate", type=float, default=1e-3, help="learning rate of the head (%(default)s)")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
+    for file in options.texts:
+        if not file.is_file():
+            parser.error(f"--texts: {file} is no file; give texts such as WikiText-2's")
     torch.manual_seed(options.seed)
     tokenizer = AutoTokenizer.from_pretrained(embedded_folder())
     read = list(chain.from_iterable(articles(file) for file in options.texts))
     held_out = blocks(tokenizer, read[::HELD_OUT])
     rows = blocks(tokenizer, [text for place, text in enumerate(read) if place % HELD_OUT])
+    if 0 in (len(held_out), len(rows)):
+        parser.error(
+            f"--texts: {len(read)} articles give no {LENGTH} tokens to train on, or none to hold out; give longer texts"
+        )
     model = build(options.layers)
     train(model, rows, Masking(tokenizer, options.seed), options)
     found = score(model, held_out, Masking(tokenizer, seed=1))
@@ -178,7 +186,7 @@ def main() -> None:
     about = {"articles": len(read), "blocks": len(rows), "held_out": found, "options": said}
     options.output.mkdir(parents=True, exist_ok=True)
     save_file(learnt(model), options.output / "masked_lm.safetensors")
-    (options.output / "masked_lm.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+    write_text(options.output / "masked_lm.json", json.dumps(about, indent=2) + "\n")
     print(json.dumps(found))
 
 

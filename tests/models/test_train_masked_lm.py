@@ -4,6 +4,7 @@ import importlib.util
 import json
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
@@ -68,3 +69,18 @@ def test_only_head_and_top_layers_learn_and_are_kept(
     assert about["held_out"]["masked"] > 0
     assert 0 <= about["held_out"]["accuracy"] <= 1
     assert about["held_out"]["perplexity"] > 1
+
+
+@pytest.mark.parametrize("text", [None, "too short .\n"])
+def test_bad_texts_are_one_line(
+    script: ModuleType, text: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    file = tmp_path / "wiki.txt"
+    if text is not None:
+        file.write_text(text)
+    output = tmp_path / "made"
+    monkeypatch.setattr("sys.argv", ["train_masked_lm.py", "--texts", str(file), "--output", str(output)])
+    with pytest.raises(SystemExit):
+        script.main()
+    assert "error: --texts: " in capsys.readouterr().err.splitlines()[-1]
+    assert not output.exists()
