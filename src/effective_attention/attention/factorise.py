@@ -59,7 +59,7 @@ def factorise(
     value = only_seen(value, seen[:, None, :, None], "value")
     output = only_seen(output, None, "output")
     if not causal:
-        return by_keys(output, value, seen[:, None])
+        return _by_keys(output, value, seen[:, None])
     if output.shape[2] > value.shape[2]:
         raise ValueError(f"causal attention has no more queries than keys, got {output.shape[2]} and {value.shape[2]}")
     intervals = causal_intervals(seen[:, None], output.shape[2])
@@ -68,7 +68,7 @@ def factorise(
     return _with_doubtful_rows(factors, output, value, solution)
 
 
-def by_keys(output: Tensor, value: Tensor, seen: Tensor) -> Factors:
+def _by_keys(output: Tensor, value: Tensor, seen: Tensor) -> Factors:
     """Factorise where all queries see the same keys, (batch, 1 or shared, key)."""
     batch, heads, queries, width = output.shape
     shared, keys = value.shape[1:3]

@@ -1,8 +1,13 @@
-"""Effective attention of a layer by a fast kernel: its output and its values give the factors, without the matrix.
+"""Effective attention of a layer by a fast kernel: as factors, without the matrix of queries by keys.
 
-PyTorch's ``scaled_dot_product_attention`` returns ``O = A V`` in a third of the time of softmax and product, without a
-matrix of queries by keys. What ``O``'s rounding would spoil, because the values are ill-conditioned, is computed from
-the attention weights of those heads, or of those queries, alone: ``softmax(Q K^T)``, as the kernel computes them.
+PyTorch's ``scaled_dot_product_attention`` multiplies attention with whatever columns it is given, in a third of the
+time of softmax and product.
+
+- All queries see the same keys: it is given an orthonormal basis ``B`` of the values' column space in place of the
+  values. ``A_effective = (A B) B^T``, however ill-conditioned the values are: nothing is divided by anything.
+- Each query sees keys of its own: it is given the values, and ``O = A V`` is what coefficients are solved from. What
+  ``O``'s rounding would spoil there, because the values are ill-conditioned, is computed from the attention weights of
+  those queries alone: ``softmax(Q K^T)``, as the kernel computes them.
 """
 
 from __future__ import annotations
@@ -11,10 +16,11 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot
 
 from effective_attention.attention.column_space import column_space, has_full_row_rank
 from effective_attention.attention.decomposition import default_rtol, for_each_head
-from effective_attention.attention.factorise import by_keys, from_solution, rows_of, solve_shared
+from effective_attention.attention.factorise import from_solution, rows_of, solve_shared
 from effective_attention.attention.factors import Factors, WholeRows
 from effective_attention.attention.intervals import Intervals
 from effective_attention.attention.plain import Plain
@@ -23,9 +29,8 @@ from effective_attention.attention.projection import by_query_mask
 
 LARGEST_ERROR = 5e-6  # what was seen is 0.15 of it at most
 """How far an entry may be off, by ``Factors.error``, before it is computed from attention weights instead."""
-_LONG = (
-    2  # times d_head keys: with fewer, the kernel saves less than it costs (benchmarks/lengths.py bert --lengths 96)
-)
+_LONG = 2
+"""Times d_head keys: with fewer, the kernel saves less than it costs (benchmarks/lengths.py bert --lengths 96)."""
 _FEW = 1.25  # times d_head keys: a query that sees no more has values too ill-conditioned to go by its output
 
 
@@ -37,59 +42,42 @@ def is_worth_it(call: Plain) -> bool:
 
 
 @torch.no_grad()
-def factors_of(call: Plain, output: Tensor) -> Factors | None:
+def factors_of(call: Plain, output: Tensor | None = None) -> Factors | None:
     """Return effective attention of a call as factors; None where too little can be proved from the output.
 
     Args:
         call: What the layer was asked.
-        output: What the kernel answered, (batch, head, query, d_head).
+        output: What the kernel answered, (batch, head, query, d_head), where it has been asked; read only where each
+            query sees keys of its own.
     """
     if call.intervals is None:
-        return _by_keys(call, output)
-    return _by_intervals(call, call.intervals, output)
+        return _by_keys(call)
+    return _by_intervals(call, call.intervals, call.output() if output is None else output)
 
 
 # --- all queries see the same keys ---
 
 
-def _by_keys(call: Plain, output: Tensor) -> Factors:
-    factors = by_keys(output, call.value, call.seen)
-    doubtful = ~(factors.error[..., 0] <= LARGEST_ERROR)  # (batch, head)
-    doubtful = torch.unflatten(doubtful, 1, (call.value.shape[1], -1)).any(dim=-1)
-    if bool(doubtful.any()):
-        _replace(factors, call, doubtful)
-    return factors
-
-
-def _replace(factors: Factors, call: Plain, doubtful: Tensor) -> None:
-    """Compute the factors of some heads (batch, shared) from their attention weights: left = A Q, right = Q."""
-    batch, shared = doubtful.nonzero(as_tuple=True)
-    groups = call.query.shape[1] // call.value.shape[1]
-    heads = shared[:, None] * groups + torch.arange(groups, device=shared.device)  # (problem, group)
-    mask = call.mask
-    if mask is not None:
-        mask = mask.expand(len(call.query), -1, -1, -1)[batch]
-        mask = mask if mask.shape[1] == 1 else mask[torch.arange(len(batch))[:, None], heads]
-    part = replace(
-        call,
-        query=call.query[batch[:, None], heads],
-        key=call.key[batch, shared][:, None],
-        value=call.value[batch, shared][:, None],
-        mask=mask,
+def _by_keys(call: Plain) -> Factors:
+    """Return left = A B and right = B, an orthonormal basis of the column space; hand on ``A B (B^T V)``."""
+    batch, shared, keys, width = call.value.shape
+    heads, queries = call.query.shape[1:3]
+    seen = call.seen.expand(batch, shared, keys).flatten(0, 1)
+    values = call.value.flatten(0, 1)  # (problem, key, d_head)
+    basis, rank = _basis(values, seen)
+    left, right = call.times_basis(basis.view(batch, shared, keys, width))
+    if not bool(seen.all()):
+        values = torch.where(seen[..., None], values, 0)
+    with without_autocast(values.device):
+        folded = left.reshape(len(values), -1, width)  # (problem, group * query, d_head)
+        back = folded @ (right.flatten(0, 1).mT @ values)
+    return Factors(
+        left,
+        right,
+        back.view(batch, heads, queries, width),
+        torch.full((batch, heads, 1), torch.finfo(left.dtype).eps, device=left.device),
+        rank.view(batch, shared).repeat_interleave(heads // shared, dim=1),
     )
-    weights = part.weights()  # (problem, group, query, key)
-    value = part.value[:, 0]
-    seen = call.seen.expand(-1, call.value.shape[1], -1)[batch, shared]
-    basis, rank = _basis(value, seen)
-    with without_autocast(value.device):
-        left = weights.flatten(1, 2).to(basis.dtype) @ basis
-        back = left @ (basis.mT @ torch.where(seen[..., None], value, 0).to(basis.dtype))
-    shape = (len(batch), groups, call.query.shape[2], value.shape[-1])
-    factors.left[batch[:, None], heads] = left.view(shape).to(factors.left.dtype)
-    factors.right[batch, shared] = basis.to(factors.right.dtype)
-    factors.output[batch[:, None], heads] = back.view(shape).to(factors.output.dtype)
-    factors.error[batch[:, None], heads] = torch.finfo(weights.dtype).eps
-    factors.rank[batch[:, None], heads] = rank[:, None]
 
 
 def _basis(value: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
@@ -99,13 +87,18 @@ def _basis(value: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
     for bit.
     """
     rtol = default_rtol(value.dtype)
-    basis, _, rank = column_space(value, seen, rtol)
-    free = has_full_row_rank(value, seen, rtol) | (rank == seen.sum(dim=-1))
-    if bool(free.any()):
-        place = seen.long().cumsum(dim=-1) - 1
-        keys = torch.nn.functional.one_hot(place.clamp(0, value.shape[-1] - 1), value.shape[-1]).to(basis.dtype)
-        basis = torch.where(free[:, None, None], keys * seen[..., None], basis)
-        rank = torch.where(free, seen.sum(dim=-1), rank)
+    width, counts = value.shape[-1], seen.sum(dim=-1)
+    few = counts <= width
+    if not bool(few.any()):
+        basis, _, rank = column_space(value, seen, rtol)
+        return basis, rank
+    free = few & has_full_row_rank(value, seen, rtol)
+    basis, rank = value.new_zeros(value.shape), counts.clone()
+    if not bool(free.all()):
+        basis[~free], _, rank[~free] = column_space(value[~free], seen[~free], rtol)
+        free = few & (rank == counts)  # an SVD may know what could not be proved before
+    places = (seen[free].long().cumsum(dim=-1) - 1).clamp(0, width - 1)
+    basis[free] = one_hot(places, width).to(basis.dtype) * seen[free][..., None]
     return basis, rank
 
 

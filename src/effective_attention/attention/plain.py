@@ -44,9 +44,24 @@ class Plain:
     seen: Tensor
     causal: bool = False
 
+    @property
+    def is_differentiated(self) -> bool:
+        """Tell whether a derivative of what the layer computes may be asked for."""
+        parts = (self.query, self.key, self.value, self.mask)
+        return torch.is_grad_enabled() and any(part is not None and part.requires_grad for part in parts)
+
     def output(self) -> Tensor:
         """Return ``A V``, (batch, head, query, d_head), by the fast kernel."""
         return attend(self, self.value)
+
+    def times_basis(self, basis: Tensor) -> tuple[Tensor, Tensor]:
+        """Return ``A B``, (batch, head, query, column), by the fast kernel, and ``B``.
+
+        Args:
+            basis: An orthonormal basis ``B`` of the values' column space, (batch, shared, key, column); where that is
+                easier to multiply, another basis of the same space comes back.
+        """
+        return attend(self, basis), basis
 
     def weights(self, keys: slice = slice(None)) -> Tensor:
         """Return the attention weights, over keys that hold all that is seen."""
@@ -77,11 +92,30 @@ class AffinePlain(Plain):
         """Return ``A V`` by the fast kernel, and the row's sum as the ones have it."""
         return self.with_sums(attend(self, self.value[..., :-1]))
 
+    def times_basis(self, basis: Tensor) -> tuple[Tensor, Tensor]:
+        """Return ``A B`` and ``B``, the basis reflected so that its last column is the same number for every key seen.
+
+        The kernel takes no more columns than the model's values have. Rows of attention sum to 1, so what it makes of
+        the last column is known: that number.
+        """
+        even = basis.sum(dim=2, keepdim=True)  # B^T 1, (batch, shared, 1, column): how the ones are combined
+        size = torch.linalg.vector_norm(even, dim=-1, keepdim=True)  # the root of how many keys are seen
+        normal = even / size
+        sign = torch.where(normal[..., -1:] > 0, -1.0, 1.0)  # the farther of the two: nothing cancels
+        normal[..., -1:] -= sign
+        twice = 2 / normal.square().sum(dim=-1, keepdim=True)
+        basis = basis - (basis @ normal.mT) * (twice * normal)
+        return self._with_last(attend(self, basis[..., :-1].contiguous()), sign / size), basis
+
     def with_sums(self, output: Tensor) -> Tensor:
         """Append to ``A V``, (batch, head, query, d_head), what attention makes of the column of ones."""
+        return self._with_last(output, self.value[:, :, :1, -1:])
+
+    def _with_last(self, product: Tensor, numbers: Tensor) -> Tensor:
+        """Append a column to products with attention: the number of each set of values, (batch, shared, 1, 1)."""
         groups = self.query.shape[1] // self.value.shape[1]
-        sums = self.value[:, :, :1, -1:].repeat_interleave(groups, dim=1)  # (batch, head, 1, 1)
-        return torch.cat([output, sums.expand(*output.shape[:3], 1)], dim=-1)
+        own = numbers.repeat_interleave(groups, dim=1)  # (batch, head, 1, 1)
+        return torch.cat([product, own.expand(*product.shape[:3], 1)], dim=-1)
 
 
 def attend(call: Plain, value: Tensor) -> Tensor:
@@ -113,10 +147,6 @@ def plain_call(call: AttentionCall, mask: Mask) -> Plain | None:
     if keys <= call.value.shape[-1] or (visible is not None and visible.shape[1] > 1) or not _is_softmax(call):
         return None
     bias = call.options.get("position_bias")
-    parts = [part for part in (call.query, call.key, call.value, bias) if part is not None]
-    differentiated = torch.is_grad_enabled() and any(part.requires_grad for part in parts)
-    if differentiated and (call.weights_wanted or mask.blinds):
-        return None
     if visible is None:
         seen = torch.ones(batch, 1, keys, dtype=torch.bool, device=call.value.device)
     else:
@@ -126,7 +156,8 @@ def plain_call(call: AttentionCall, mask: Mask) -> Plain | None:
         added = bias if added is None else added + bias
     scaling = call.options.get("scaling")
     causal = mask.is_causal and bias is None
-    return Plain(call.query, call.key, call.value, scaling, added, mask.intervals, seen, causal)
+    found = Plain(call.query, call.key, call.value, scaling, added, mask.intervals, seen, causal)
+    return None if found.is_differentiated and (call.weights_wanted or mask.blinds) else found
 
 
 def _is_softmax(call: ScoredCall) -> bool:

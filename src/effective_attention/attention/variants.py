@@ -59,12 +59,12 @@ def _effective(call: AttentionCall, record: AttentionSwap, reading: Reading) -> 
             record.add_nullity(_nullity(call, mask, rank, reading.space))
             return output[..., :width].transpose(1, 2).contiguous(), effective
     if plain is not None and is_worth_it(plain):
-        output = plain.output()
-        factors = factors_of(plain, output.detach())
+        output = plain.output() if plain.is_differentiated else None
+        factors = factors_of(plain, None if output is None else output.detach())
         if factors is not None:
             record.add_nullity(_nullity(call, mask, factors.rank, reading.space))
             # Both are the same number: the one is what was computed, the other has its derivative.
-            handed_on = factors.output if not output.requires_grad else output + (factors.output - output).detach()
+            handed_on = factors.output if output is None else output + (factors.output - output).detach()
             weights = factors.dense() if call.weights_wanted else None
             return handed_on[..., :width].transpose(1, 2).contiguous(), weights
     weights = call.weights()
