@@ -39,7 +39,7 @@ SIZES = [1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 32, 33, 64]
 def test_orthonormal_columns(width: int, more: int) -> None:
     value = values(width + more, width)
     seen = some(5, width + more, least=width)
-    basis, whitener, bound = orthonormal_columns(value, seen, whitener=True)
+    basis, whitener, products, bound = orthonormal_columns(value, seen, whitener=True, products=True)
     visible = value * seen[..., None]
     assert basis.dtype == torch.float32
     assert torch.equal(whitener, whitener.triu())
@@ -47,25 +47,26 @@ def test_orthonormal_columns(width: int, more: int) -> None:
     torch.testing.assert_close((visible @ whitener).mT @ (visible @ whitener), identity, atol=1e-9, rtol=0)
     torch.testing.assert_close(basis.double(), visible @ whitener, atol=1e-7, rtol=0)
     assert not basis[~seen].any()
+    torch.testing.assert_close(products.double(), (visible @ whitener).mT @ visible, atol=1e-6, rtol=1e-6)
     norms = [torch.linalg.matrix_norm(matrix) for matrix in (visible, whitener)]
     torch.testing.assert_close(bound, norms[0] * norms[1])
     assert (bound * (1 + 1e-9) >= torch.linalg.cond(visible)).all()
 
 
-def test_the_whitener_only_where_it_is_wanted() -> None:
+def test_the_whitener_and_the_products_only_where_they_are_wanted() -> None:
     value, seen = values(9, 4, dtype=torch.float32), some(5, 9, least=4)
-    with_it, without = (orthonormal_columns(value, seen, whitener=wanted) for wanted in (True, False))
-    assert without[1].shape == (5, 0, 0)
-    assert torch.equal(with_it[0], without[0])
-    assert torch.equal(with_it[2], without[2])
+    both, neither = (orthonormal_columns(value, seen, whitener=wanted, products=wanted) for wanted in (True, False))
+    assert neither[1].shape == neither[2].shape == (5, 0, 0)
+    assert torch.equal(both[0], neither[0])
+    assert torch.equal(both[3], neither[3])
 
 
 def test_one_broken_problem_leaves_the_others_alone() -> None:
     value, seen = values(9, 6), torch.ones(5, 9, dtype=torch.bool)
-    want = orthonormal_columns(value, seen, whitener=True)
+    want = orthonormal_columns(value, seen, whitener=True, products=True)
     value[1, :, 2] = 0
     value[3, 4, 5] = torch.nan
-    got = orthonormal_columns(value, seen, whitener=True)
+    got = orthonormal_columns(value, seen, whitener=True, products=True)
     for part, whole in zip(got, want, strict=True):
         assert part[[1, 3]].isnan().all()
         assert torch.equal(part[[0, 2, 4]], whole[[0, 2, 4]])
@@ -99,9 +100,10 @@ def test_scale_does_not_matter(scale: float) -> None:
     value[2, 3] = value[2, 1]
     assert torch.equal(independent_rows(value * scale, seen, 1e-12), independent_rows(value, seen, 1e-12))
     tall, whole = values(7, 5), torch.ones(5, 7, dtype=torch.bool)
-    torch.testing.assert_close(
-        orthonormal_columns(tall * scale, whole, whitener=False), orthonormal_columns(tall, whole, whitener=False)
-    )
+    large, small = (orthonormal_columns(one, whole, whitener=False, products=True) for one in (tall * scale, tall))
+    for part in (0, 3):
+        torch.testing.assert_close(large[part], small[part])
+    torch.testing.assert_close(large[2].double() / scale, small[2].double(), atol=1e-6, rtol=1e-6)
 
 
 @pytest.mark.parametrize("width", [3, 16, 33])
@@ -121,7 +123,8 @@ def test_the_reference_agrees(width: int, dtype: torch.dtype) -> None:
     value[2, :, 1] = 0
     seen = some(5, width + 4, least=width)
     theirs = cholesky_reference.orthonormal_columns(value, seen)
-    for part, other in zip(orthonormal_columns(value, seen, whitener=True), theirs, strict=True):
+    ours_too = orthonormal_columns(value, seen, whitener=True, products=True)
+    for part, other in zip(ours_too, theirs, strict=True):
         torch.testing.assert_close(part[[0, 1, 3, 4]], other[[0, 1, 3, 4]], atol=1e-6, rtol=1e-6)
         assert part[2].isnan().all()
         assert other[2].isnan().any()
@@ -137,6 +140,6 @@ def test_the_reference_on_what_is_not_finite_or_not_seen() -> None:
     tall[1, 1, 3], tall[2, 5] = torch.nan, torch.nan
     hidden = torch.ones(3, 6, dtype=torch.bool)
     hidden[2, 5] = False
-    basis, _, bound = cholesky_reference.orthonormal_columns(tall, hidden)
+    basis, _, _, bound = cholesky_reference.orthonormal_columns(tall, hidden)
     assert bound.isnan().tolist() == [False, True, False]
     assert not basis[2, 5].any()

@@ -11,6 +11,8 @@ what cannot be proved so is decided by a float64 SVD. The factorisations are tho
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
@@ -21,6 +23,22 @@ from effective_attention.kernels.lapack import on_one_thread
 
 # The Cholesky route loses about eps64 * condition^2 of orthogonality: 2e-6 at this bound, which does not hurt float32.
 _PROVEN_CONDITION = 1e5
+
+
+class ColumnSpace(NamedTuple):
+    """The column space of V, for each problem.
+
+    Attributes:
+        basis: Q = V R, orthonormal, (problem, key, d_head); columns beyond the rank are 0, and so are keys not seen.
+        whitener: R, (problem, d_head, d_head); may be empty where it was not asked for.
+        products: Q^T V, (problem, d_head, d_head); likewise.
+        rank: Of V, (problem,).
+    """
+
+    basis: Tensor
+    whitener: Tensor
+    products: Tensor
+    rank: Tensor
 
 
 def index_of(chosen: Tensor) -> Tensor | slice:
@@ -45,34 +63,37 @@ def has_full_row_rank(value: Tensor, seen: Tensor, rtol: float) -> Tensor:
 
 
 @torch.no_grad()
-def column_space(value: Tensor, seen: Tensor, rtol: float, *, whitener: bool = False) -> tuple[Tensor, Tensor, Tensor]:
-    """Return an orthonormal basis Q = V R (problem, key, d_head), R (problem, d_head, d_head), and the rank (problem,).
+def column_space(
+    value: Tensor, seen: Tensor, rtol: float, *, whitener: bool = False, products: bool = False
+) -> ColumnSpace:
+    """Return an orthonormal basis of the column space, and the rank.
 
-    By Cholesky where that is proven good enough, else by SVD; columns beyond the rank are 0.
+    By Cholesky where that is proven good enough, else by SVD.
 
     Args:
         value: As in ``has_full_row_rank``.
         seen: Likewise.
         rtol: Likewise.
-        whitener: Whether R is wanted; if not, it may come back empty.
+        whitener: Whether R is wanted.
+        products: Whether Q^T V is.
     """
     if value.dtype == torch.float64:
         return _svd_column_space(torch.where(seen[:, :, None], value, 0), rtol)
-    basis, inverse, bound = choice.orthonormal_columns(value, seen, whitener=whitener)
+    basis, inverse, back, bound = choice.orthonormal_columns(value, seen, whitener=whitener, products=products)
     proven = (bound < _PROVEN_CONDITION) & (bound * rtol < 1)
     rank = torch.full_like(proven, value.shape[-1], dtype=torch.long)
     if not bool(proven.all()):
         rest = ~proven
-        spare, spare_inverse, rank[rest] = _svd_column_space(
-            torch.where(seen[rest, :, None], value[rest], 0).double(), rtol
-        )
-        basis[rest] = spare.float()
+        spare = _svd_column_space(torch.where(seen[rest, :, None], value[rest], 0).double(), rtol)
+        basis[rest], rank[rest] = spare.basis.float(), spare.rank
         if whitener:
-            inverse[rest] = spare_inverse
-    return basis, inverse, rank
+            inverse[rest] = spare.whitener
+        if products:
+            back[rest] = spare.products.float()
+    return ColumnSpace(basis, inverse, back, rank)
 
 
-def _svd_column_space(value: Tensor, rtol: float) -> tuple[Tensor, Tensor, Tensor]:
+def _svd_column_space(value: Tensor, rtol: float) -> ColumnSpace:
     """Return what ``column_space`` does, by singular values; rows that are not seen come as 0."""
     if not all_finite(value):
         raise NotFiniteError("value holds NaN or infinite numbers: the model's activations have overflowed")
@@ -82,4 +103,5 @@ def _svd_column_space(value: Tensor, rtol: float) -> tuple[Tensor, Tensor, Tenso
     missing = (0, value.shape[-1] - left.shape[-1])
     whitener = right.mT * torch.where(keep, 1 / singular, 0)[:, None, :]
     some = value.any(dim=-1, keepdim=True)  # rounding must not give weight to rows that are 0, as hidden ones are
-    return pad(left * keep[:, None, :] * some, missing), pad(whitener, missing), keep.sum(dim=-1)
+    basis = pad(left * keep[:, None, :] * some, missing)
+    return ColumnSpace(basis, pad(whitener, missing), basis.mT @ value, keep.sum(dim=-1))

@@ -75,24 +75,19 @@ def _by_keys(output: Tensor, value: Tensor, seen: Tensor) -> Factors:
     with without_autocast(value.device):
         own = seen.expand(batch, shared, keys).flatten(0, 1)
         values = value.flatten(0, 1)  # (problem, key, d_head)
-        basis, whitener, rank = column_space(
-            values, own, default_rtol(value.dtype), whitener=True
-        )  # (problem, key, d_head), (problem, d_head, d_head)
-        wide = torch.promote_types(output.dtype, basis.dtype)
-        basis = basis.to(wide)
+        space = column_space(values, own, default_rtol(value.dtype), whitener=True, products=True)
+        wide = torch.promote_types(output.dtype, space.basis.dtype)
         folded = output.reshape(batch * shared, -1, width).to(wide)  # (problem, group * query, d_head)
-        left = folded @ whitener.to(wide)
-        if not bool(seen.all()):
-            values = torch.where(own[..., None], values, 0)
-        back = left @ (basis.mT @ values.to(wide))
+        left = folded @ space.whitener.to(wide)
+        back = left @ space.products.to(wide)
     largest = torch.linalg.vector_norm(output, dim=-1).amax(dim=-1)  # (batch, head)
-    size = torch.linalg.matrix_norm(whitener).view(batch, shared).repeat_interleave(heads // shared, dim=1)
+    size = torch.linalg.matrix_norm(space.whitener).view(batch, shared).repeat_interleave(heads // shared, dim=1)
     return Factors(
         left.view(batch, heads, queries, width),
-        basis.view(batch, shared, keys, width),
+        space.basis.to(wide).view(batch, shared, keys, width),
         back.view(batch, heads, queries, width).to(output.dtype),
         (torch.finfo(output.dtype).eps * largest * size.to(largest.dtype))[..., None],
-        rank.view(batch, shared).repeat_interleave(heads // shared, dim=1),
+        space.rank.view(batch, shared).repeat_interleave(heads // shared, dim=1),
     )
 
 
@@ -159,7 +154,7 @@ def _with_doubtful_rows(factors: Factors, output: Tensor, value: Tensor, solutio
     for batch, shared, query in (~solution.bound.isfinite()).nonzero().tolist():
         own = factors.intervals.visible(slice(query, query + 1))[batch, 0]
         exact = value[batch, shared].double()
-        _, (whitener,), _ = column_space(exact[None], own, default_rtol(value.dtype), whitener=True)
+        whitener = column_space(exact[None], own, default_rtol(value.dtype), whitener=True).whitener[0]
         heads = slice(shared * groups, (shared + 1) * groups)
         answer = output[batch, heads, query].double()  # (group, d_head)
         coefficients = answer @ whitener @ whitener.mT

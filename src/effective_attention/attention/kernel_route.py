@@ -59,18 +59,17 @@ def factors_of(call: Plain, output: Tensor | None = None) -> Factors | None:
 
 
 def _by_keys(call: Plain) -> Factors:
-    """Return left = A B and right = B, an orthonormal basis of the column space; hand on ``A B (B^T V)``."""
+    """Return left = A B and right = B, an orthonormal basis of the column space; hand on ``A B (B^T V)``.
+
+    ``B^T V`` is made of the Gram matrix ``V^T V``, not of what B was rounded to or of the kernel's output.
+    """
     batch, shared, keys, width = call.value.shape
     heads, queries = call.query.shape[1:3]
     seen = call.seen.expand(batch, shared, keys).flatten(0, 1)
-    values = call.value.flatten(0, 1)  # (problem, key, d_head)
-    basis, rank = _basis(values, seen)
-    left, right = call.times_basis(basis.view(batch, shared, keys, width))
-    if not bool(seen.all()):
-        values = torch.where(seen[..., None], values, 0)
-    with without_autocast(values.device):
-        folded = left.reshape(len(values), -1, width)  # (problem, group * query, d_head)
-        back = folded @ (right.flatten(0, 1).mT @ values)
+    basis, products, rank = _basis(call.value.flatten(0, 1), seen)  # (problem, ...)
+    left, right, products = call.times_basis(basis.view(batch, shared, keys, width), products)
+    with without_autocast(call.value.device):
+        back = left.reshape(len(products), -1, width) @ products  # (problem, group * query, d_head)
     return Factors(
         left,
         right,
@@ -80,8 +79,8 @@ def _by_keys(call: Plain) -> Factors:
     )
 
 
-def _basis(value: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
-    """Return an orthonormal basis of the column space, (problem, key, d_head), and the rank.
+def _basis(value: Tensor, seen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return an orthonormal basis of the column space, (problem, key, d_head), its products with V, and the rank.
 
     Where all keys that are seen are independent it is the keys themselves: then effective attention is attention, bit
     for bit.
@@ -90,16 +89,19 @@ def _basis(value: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
     width, counts = value.shape[-1], seen.sum(dim=-1)
     few = counts <= width
     if not bool(few.any()):
-        basis, _, rank = column_space(value, seen, rtol)
-        return basis, rank
+        space = column_space(value, seen, rtol, products=True)
+        return space.basis, space.products, space.rank
     free = few & has_full_row_rank(value, seen, rtol)
     basis, rank = value.new_zeros(value.shape), counts.clone()
+    products = value.new_zeros(len(value), width, width)
     if not bool(free.all()):
-        basis[~free], _, rank[~free] = column_space(value[~free], seen[~free], rtol)
+        space = column_space(value[~free], seen[~free], rtol, products=True)
+        basis[~free], products[~free], rank[~free] = space.basis, space.products, space.rank
         free = few & (rank == counts)  # an SVD may know what could not be proved before
     places = (seen[free].long().cumsum(dim=-1) - 1).clamp(0, width - 1)
     basis[free] = one_hot(places, width).to(basis.dtype) * seen[free][..., None]
-    return basis, rank
+    products[free] = basis[free].mT @ torch.where(seen[free][..., None], value[free], 0)
+    return basis, products, rank
 
 
 # --- each query sees keys of its own ---

@@ -64,8 +64,8 @@ def _leverage(value: Tensor, seen: Tensor, rtol: float) -> Tensor:
     """Return the squared lengths of the rows of an orthonormal basis; 1 where all keys are independent."""
     found = seen.double()
     index = index_of(~has_full_row_rank(value, seen, rtol))  # of the others a basis is looked for, some by a slow SVD
-    basis, _, rank = column_space(value[index], seen[index], rtol)
-    lengths = torch.linalg.vector_norm(basis, dim=-1, dtype=torch.float64).square().clamp_max(1)
-    free = rank == seen[index].sum(dim=-1)
+    space = column_space(value[index], seen[index], rtol)
+    lengths = torch.linalg.vector_norm(space.basis, dim=-1, dtype=torch.float64).square().clamp_max(1)
+    free = space.rank == seen[index].sum(dim=-1)
     found[index] = torch.where(free[:, None], found[index], lengths)
     return found

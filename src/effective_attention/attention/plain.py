@@ -54,14 +54,16 @@ class Plain:
         """Return ``A V``, (batch, head, query, d_head), by the fast kernel."""
         return attend(self, self.value)
 
-    def times_basis(self, basis: Tensor) -> tuple[Tensor, Tensor]:
-        """Return ``A B``, (batch, head, query, column), by the fast kernel, and ``B``.
+    def times_basis(self, basis: Tensor, products: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return ``A B``, (batch, head, query, column), by the fast kernel, ``B`` and ``B^T V``.
 
         Args:
             basis: An orthonormal basis ``B`` of the values' column space, (batch, shared, key, column); where that is
                 easier to multiply, another basis of the same space comes back.
+            products: ``B^T V``, (batch * shared, column, d_head), of the basis that is given, then of that which comes
+                back.
         """
-        return attend(self, basis), basis
+        return attend(self, basis), basis, products
 
     def weights(self, keys: slice = slice(None)) -> Tensor:
         """Return the attention weights, over keys that hold all that is seen."""
@@ -92,8 +94,8 @@ class AffinePlain(Plain):
         """Return ``A V`` by the fast kernel, and the row's sum as the ones have it."""
         return self.with_sums(attend(self, self.value[..., :-1]))
 
-    def times_basis(self, basis: Tensor) -> tuple[Tensor, Tensor]:
-        """Return ``A B`` and ``B``, the basis reflected so that its last column is the same number for every key seen.
+    def times_basis(self, basis: Tensor, products: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return ``A B``, ``B`` and ``B^T V``; B is reflected: its last column is one number for all keys seen.
 
         The kernel takes no more columns than the model's values have. Rows of attention sum to 1, so what it makes of
         the last column is known: that number.
@@ -103,9 +105,11 @@ class AffinePlain(Plain):
         normal = even / size
         sign = torch.where(normal[..., -1:] > 0, -1.0, 1.0)  # the farther of the two: nothing cancels
         normal[..., -1:] -= sign
-        twice = 2 / normal.square().sum(dim=-1, keepdim=True)
-        basis = basis - (basis @ normal.mT) * (twice * normal)
-        return self._with_last(attend(self, basis[..., :-1].contiguous()), sign / size), basis
+        scaled = 2 / normal.square().sum(dim=-1, keepdim=True) * normal
+        basis = basis - (basis @ normal.mT) * scaled
+        normal, scaled = normal.flatten(0, 1), scaled.flatten(0, 1)  # (batch * shared, 1, column)
+        products = products - scaled.mT @ (normal @ products)
+        return self._with_last(attend(self, basis[..., :-1].contiguous()), sign / size), basis, products
 
     def with_sums(self, output: Tensor) -> Tensor:
         """Append to ``A V``, (batch, head, query, d_head), what attention makes of the column of ones."""

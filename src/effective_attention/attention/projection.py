@@ -120,11 +120,13 @@ def by_key_mask(
     seen = seen[index]
     length = rank[index].clone()
     differentiated = torch.is_grad_enabled() and value.requires_grad
-    basis, whitener, rank[index] = column_space(value, seen, rtol, whitener=differentiated)
-    change = torch.where(seen[:, :, None], value - value.detach(), 0).double() @ whitener if differentiated else None
+    space = column_space(value, seen, rtol, whitener=differentiated)
+    rank[index] = space.rank
+    moved = torch.where(seen[:, :, None], value - value.detach(), 0) if differentiated else None
+    change = None if moved is None else moved.double() @ space.whitener
     full = rank[index] == length  # not proved, but found by SVD: then not even rounding may change A
     some_full = bool(full.any())
-    effective = _project(flat[index], basis, change, overwrite=overwrite and not some_full)
+    effective = _project(flat[index], space.basis, change, overwrite=overwrite and not some_full)
     if some_full:
         effective = torch.where(full[:, None, None], flat[index], effective)
     if isinstance(index, Tensor):

@@ -70,23 +70,26 @@ def independent_rows(value: Tensor, seen: Tensor, shift: float) -> Tensor:
     return cholesky_reference.independent_rows(value, seen, shift)
 
 
-def orthonormal_columns(value: Tensor, seen: Tensor, *, whitener: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Return Q = V R with ``Q^T Q = I``, R and a bound of V's condition number, V being the rows that are seen.
+def orthonormal_columns(
+    value: Tensor, seen: Tensor, *, whitener: bool, products: bool = False
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return Q = V R with ``Q^T Q = I``, R, Q^T V and a bound of V's condition number, V being the rows that are seen.
 
     Args:
         value: (problem, key, d_head), of any floating type.
         seen: (problem, key), bool.
         whitener: Whether R is wanted; if not, it may come back empty.
+        products: Whether Q^T V is; likewise.
 
     Returns:
-        Q (problem, key, d_head), float32, 0 where not seen. R (problem, d_head, d_head), float64. The bound (problem,):
-        NaN where ``V^T V`` is not positive definite; Q and R then mean nothing.
+        Q (problem, key, d_head), float32, 0 where not seen. R (problem, d_head, d_head), float64. Q^T V likewise,
+        float32. The bound (problem,): NaN where ``V^T V`` is not positive definite; the others then mean nothing.
     """
     value = _readable(value)
     if value.device.type == "cpu" and _compiles(_compile_cholesky, value.dtype):
         from effective_attention.kernels import cholesky
 
-        return cholesky.orthonormal_columns(value, seen, whitener=whitener)
+        return cholesky.orthonormal_columns(value, seen, whitener=whitener, products=products)
     return cholesky_reference.orthonormal_columns(value, seen)
 
 

@@ -33,7 +33,7 @@ from effective_attention.kernels.tiles import (
     solve_from_top,
     store_tile,
 )
-from effective_attention.kernels.vectors import LANES, SPARE
+from effective_attention.kernels.vectors import LANES, SPARE, load, store
 
 _KEYS = 64  # of which products are summed at a time: so many stay in the processor's nearest cache
 
@@ -55,28 +55,33 @@ def independent_rows(value: Tensor, seen: Tensor, shift: float) -> Tensor:
     return torch.from_numpy(positive)
 
 
-def orthonormal_columns(value: Tensor, seen: Tensor, *, whitener: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Return Q = V R with ``Q^T Q = I``, R and a bound of V's condition number, V being the rows that are seen.
+def orthonormal_columns(
+    value: Tensor, seen: Tensor, *, whitener: bool, products: bool = False
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return Q = V R with ``Q^T Q = I``, R, Q^T V and a bound of V's condition number, V being the rows that are seen.
 
-    R is the inverse of the Cholesky factor of ``V^T V``.
+    R is the inverse of the Cholesky factor of ``V^T V``, and ``Q^T V = R^T V^T V``.
 
     Args:
         value: (problem, key, d_head), float32 or float64, on the CPU.
         seen: (problem, key), bool.
         whitener: Whether R is wanted.
+        products: Whether Q^T V is.
 
     Returns:
-        Q (problem, key, d_head), float32, 0 where not seen. R (problem, d_head, d_head), float64, upper triangular;
-        empty if not wanted. ``||V||_F ||R||_F`` (problem,), which bounds the condition number of V. All NaN where ``V^T
-        V`` is not positive definite.
+        Q (problem, key, d_head), float32, 0 where not seen. R (problem, d_head, d_head), float64, upper triangular, and
+        Q^T V, likewise, float32; empty if not wanted. ``||V||_F ||R||_F`` (problem,), which bounds the condition number
+        of V. All NaN where ``V^T V`` is not positive definite.
     """
     problems, keys, size = value.shape
     basis = np.empty((problems, keys, size), dtype=np.float32)
-    inverse = np.empty((problems, size, size) if whitener else (problems, 0, 0))
+    square, nothing = (problems, size, size), (problems, 0, 0)
+    inverse = np.empty(square if whitener else nothing)
+    back = np.empty(square if products else nothing, dtype=np.float32)
     bound = np.empty(problems)
     arrays = value.contiguous().numpy(), seen.contiguous().numpy()
-    share_out(_whiten_each, len(value), *arrays, basis, inverse, bound)
-    return torch.from_numpy(basis), torch.from_numpy(inverse), torch.from_numpy(bound)
+    share_out(_whiten_each, len(value), *arrays, basis, inverse, back, bound)
+    return torch.from_numpy(basis), torch.from_numpy(inverse), torch.from_numpy(back), torch.from_numpy(bound)
 
 
 def compile_loops(dtype: torch.dtype) -> None:
@@ -163,7 +168,25 @@ def _write_product(rows, keys, inverse, basis):  # type: ignore[no-untyped-def]
             stop = min(column + BLOCK_COLUMNS, size)
             put_product(rows[top:], inverse, 0, stop, (0, column), some, (count, size), False, 1.0)
         for row in range(min(count, len(keys) - top)):
-            _copy_row(some, row, basis, keys[top + row])
+            _copy_row(some, row, basis, keys[top + row], basis.shape[1])
+
+
+@leaf
+def _write_transposed_product(inverse, gram, some, products):  # type: ignore[no-untyped-def]
+    """Write ``inverse^T gram``; of the symmetric ``gram`` what stands on and above the diagonal is known.
+
+    ``some`` is room for the result.
+    """
+    size = len(gram)
+    for row in range(size):
+        for column in range(row):
+            gram[row, column] = gram[column, row]
+    for top in range(0, size, BLOCK_ROWS):
+        stop = min(top + BLOCK_ROWS, size)  # below it the inverse is 0
+        for column in range(0, size, BLOCK_COLUMNS):
+            put_gram(inverse, gram, 0, stop, (top, column), some, (size, size), False, 1.0)
+    for row in range(len(products)):
+        _copy_row(some, row, products, row, len(products))
 
 
 @loop
@@ -218,23 +241,27 @@ def fill_gram(value, seen, gram):  # type: ignore[no-untyped-def]
 
 
 @loop
-def _whiten(value, seen, basis, whitener):  # type: ignore[no-untyped-def]
-    """Fill ``basis`` and, unless it is empty, ``whitener`` of one problem; return the bound of the condition number."""
+def _whiten(value, seen, basis, whitener, products):  # type: ignore[no-untyped-def]
+    """Fill ``basis`` and what is not empty of the others; return the bound of the condition number."""
     keys = _places_of_true(seen)
     rows = _padded_rows(value, keys)
     length, size = len(keys), rows.shape[1] - SPARE
     squares = _sum_of_squares(rows, length)
-    factor, inverse = room(size, size + SPARE), room(size, size + SPARE)
-    if not _factor(rows, 0.0, factor):
+    gram, factor, inverse = room(size, size + SPARE), room(size, size + SPARE), room(size, size + SPARE)
+    _sum_gram(rows, gram, True)
+    if not factor_gram(gram, factor):
         _fill(basis, np.nan)
         _fill(whitener, np.nan)
+        _fill(products, np.nan)
         return np.nan
     invert(factor, inverse)
+    if len(products) > 0:
+        _write_transposed_product(inverse, gram, factor, products)
     if length < len(basis):
         _fill(basis, 0.0)
     _write_product(rows, keys, inverse, basis)
     for row in range(len(whitener)):
-        _copy_row(inverse, row, whitener, row)
+        _copy_row(inverse, row, whitener, row, whitener.shape[1])
     return np.sqrt(squares * _sum_of_squares(inverse, value.shape[1]))
 
 
@@ -245,8 +272,7 @@ def _padded_rows(value, keys):  # type: ignore[no-untyped-def]
     size = _round_up(width, LANES)
     rows = room(_round_up(length + size - width, 4), size + SPARE)
     for place in range(length):
-        for column in range(width):
-            rows[place, column] = value[keys[place], column]
+        _copy_row(value, keys[place], rows, place, width)
     for spare in range(size - width):
         rows[length + spare, width + spare] = 1
     return rows
@@ -284,9 +310,12 @@ def _fill(matrix, number):  # type: ignore[no-untyped-def]
 
 
 @leaf
-def _copy_row(source, source_row, target, target_row):  # type: ignore[no-untyped-def]
-    """Copy as much of a row as the target is wide."""
-    for column in range(target.shape[1]):
+def _copy_row(source, source_row, target, target_row, width):  # type: ignore[no-untyped-def]
+    """Copy so many numbers of a row, of any type into any."""
+    whole = width // LANES * LANES
+    for column in range(0, whole, LANES):
+        store(target, target_row, column, load(source, source_row, column))
+    for column in range(whole, width):
         target[target_row, column] = source[source_row, column]
 
 
@@ -306,6 +335,7 @@ def _test_each(first, last, value, seen, shift, positive):  # type: ignore[no-un
 
 
 @loop
-def _whiten_each(first, last, value, seen, basis, whitener, bound):  # type: ignore[no-untyped-def]
+def _whiten_each(first, last, value, seen, basis, whitener, products, bound):  # type: ignore[no-untyped-def]
     for problem in range(first, last):
-        bound[problem] = _whiten(value[problem], seen[problem], basis[problem], whitener[problem])
+        into = basis[problem], whitener[problem], products[problem]
+        bound[problem] = _whiten(value[problem], seen[problem], *into)

@@ -29,21 +29,23 @@ def independent_rows(value: Tensor, seen: Tensor, shift: float) -> Tensor:
     return (torch.linalg.cholesky_ex(gram)[1] == 0) & (seen.sum(dim=-1) <= value.shape[-1])
 
 
-def orthonormal_columns(value: Tensor, seen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return Q = V R, R and a bound of V's condition number; see ``cholesky.orthonormal_columns``.
+def orthonormal_columns(value: Tensor, seen: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return Q = V R, R, Q^T V and a bound of V's condition number; see ``cholesky.orthonormal_columns``.
 
     Args:
         value: (problem, key, d_head), of any floating type, on any device.
         seen: (problem, key), bool.
 
     Returns:
-        Q (problem, key, d_head), float32. R (problem, d_head, d_head), float64, upper triangular. ``||V||_F ||R||_F``
-        (problem,). Where ``V^T V`` is not positive definite, the bound is NaN and the others hold NaN.
+        Q (problem, key, d_head), float32. R (problem, d_head, d_head), float64, upper triangular. Q^T V (problem,
+        d_head, d_head), float32. ``||V||_F ||R||_F`` (problem,). All hold NaN where ``V^T V`` is not positive
+        definite.
     """
     precise = torch.where(seen[:, :, None], value, 0).double()
-    factor, info = torch.linalg.cholesky_ex(precise.mT @ precise, upper=True)
+    gram = precise.mT @ precise
+    factor, info = torch.linalg.cholesky_ex(gram, upper=True)
     factor = torch.where((info == 0)[:, None, None], factor, torch.nan)
     identity = torch.eye(value.shape[-1], dtype=factor.dtype, device=factor.device)
     inverse = torch.linalg.solve_triangular(factor, identity.expand_as(factor), upper=True)
     norm, inverse_norm = (torch.linalg.vector_norm(matrix, dim=(-2, -1)) for matrix in (precise, inverse))
-    return (precise @ inverse).float(), inverse, norm * inverse_norm
+    return (precise @ inverse).float(), inverse, (inverse.mT @ gram).float(), norm * inverse_norm

@@ -28,6 +28,7 @@ processor's nearest cache has room for few numbers at such a distance: with 72 a
 LINE = 64
 """Bytes that the processor's cache moves at once; eight numbers that lie on two such lines take twice as long."""
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
+_SINGLE = ir.VectorType(ir.FloatType(), LANES)  # in memory only: it becomes the other when it is read
 
 
 def _is_wide() -> bool:
@@ -60,22 +61,27 @@ class _EightModel(models.PrimitiveModel):
 
 @intrinsic
 def load(_typing, matrix, row, column):
-    """Return ``matrix[row, column : column + 8]`` of a contiguous float64 matrix."""
+    """Return ``matrix[row, column : column + 8]`` of a contiguous matrix, float64 or float32."""
 
     def generate(context, builder, signature, arguments):
-        number = builder.load(_address(context, builder, signature, arguments))
-        number.align = 8
-        return number
+        numbers = builder.load(_address(context, builder, signature, arguments))
+        if signature.args[0].dtype == types.float32:
+            numbers.align = 4
+            return builder.fpext(numbers, _VECTOR)
+        numbers.align = 8
+        return numbers
 
     return eight(matrix, row, column), generate
 
 
 @intrinsic
 def store(_typing, matrix, row, column, numbers):
-    """Do ``matrix[row, column : column + 8] = numbers``."""
+    """Do ``matrix[row, column : column + 8] = numbers``, rounded where the matrix is float32."""
 
     def generate(context, builder, signature, arguments):
-        builder.store(arguments[3], _address(context, builder, signature, arguments)).align = 8
+        single = signature.args[0].dtype == types.float32
+        numbers = builder.fptrunc(arguments[3], _SINGLE) if single else arguments[3]
+        builder.store(numbers, _address(context, builder, signature, arguments)).align = 4 if single else 8
         return context.get_dummy_value()
 
     return types.void(matrix, row, column, numbers), generate
@@ -135,4 +141,5 @@ def _address(context, builder, signature, arguments):
     matrix = context.make_array(signature.args[0])(context, builder, arguments[0])
     place = [context.cast(builder, arguments[n], signature.args[n], types.intp) for n in (1, 2)]
     pointer = cgutils.get_item_pointer(context, builder, signature.args[0], matrix, place)
-    return builder.bitcast(pointer, _VECTOR.as_pointer())
+    vector = _SINGLE if signature.args[0].dtype == types.float32 else _VECTOR
+    return builder.bitcast(pointer, vector.as_pointer())
