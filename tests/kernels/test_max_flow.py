@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from effective_attention.kernels import max_flow, max_flow_reference
+from effective_attention.kernels import blocking_flow, dinic, max_flow, max_flow_reference
 from effective_attention.kernels.max_flow import LayeredGraph
 
 
@@ -120,7 +120,7 @@ def test_some_of_those_stay_below_their_bound() -> None:
     for seed in range(25):
         weights = graph("sparse", 6, 7, seed)
         network = LayeredGraph(weights[:-1])
-        bounds = max_flow._Part(network.capacity, network.widest, weights[-1].copy(), network.into, 1.0).flows
+        bounds = max_flow._Part(network, slice(5), weights[-1].copy(), network.into, 1.0).flows
         flow = network.flow(weights[-1], 5)
         assert (flow <= bounds + 1e-12).all()
         below += int((flow < bounds - 1e-6).sum())
@@ -141,6 +141,12 @@ def test_shared_amounts_change_nothing(kind: str, noise: float, monkeypatch: pyt
         assert settled[0].mean() > 0.4  # else this test says nothing
     monkeypatch.setattr(LayeredGraph, "_attained", lambda self, part, level: np.zeros(part.flows.shape, dtype=np.bool_))
     np.testing.assert_allclose(got, network.flow(weights[-1], 7), atol=1e-11)
+
+
+def test_loops_that_solve_a_pair_count_no_references() -> None:
+    """Numba says so in the code it makes: an atomic step at each call, which takes longer than all the rest."""
+    for one in (dinic.pair_flow, blocking_flow.send_down, dinic._send, dinic._search):
+        assert one.targetoptions["_nrt"] is False
 
 
 def test_amounts_that_a_source_cannot_deliver_settle_nothing() -> None:

@@ -14,10 +14,12 @@ one source, one sink and a list of edges; here the graph is dense and layered, a
    concluded.
 3. For the pairs that are left, a blocking flow straight down, the first phase of Dinic's algorithm: depth first, widest
    edges first, as much at once as a node can still pass on. Where it attains the bound, nothing is left to do.
-4. Else the further phases of Dinic's algorithm, with reverse edges. The search keeps lists of the nodes it has not
-   seen, so that it is cheap where it reaches almost everything and where it is stuck soon.
+4. Else the further phases of Dinic's algorithm, with reverse edges. What is missing is mostly little, and near the
+   sink: so the search goes from the sink upwards, and what is sent never strays from ways that lead there. It keeps
+   lists of the nodes it has not seen, to be cheap where it reaches almost everything and where it is stuck soon.
 
-Between pairs, only the edges that carried flow are put back.
+What is left of a node's edges lies in the order in which they are tried. And the loops that solve a pair are all leaves
+(``threads.leaf``): counting who uses their dozen arrays, at every step, takes longer than the steps.
 
 **Tolerance.** In units of the largest capacity: an edge with less than 1e-14 left counts as full, a flow less than
 1e-12 below its bound as having attained it. So values are exact to 1e-9 if no minimal cut has more than 100 000 edges,
@@ -50,6 +52,7 @@ class LayeredGraph:
     def __init__(self, capacity: Array) -> None:
         self.capacity = np.ascontiguousarray(capacity, dtype=np.float64)
         self.widest = _widest_first(self.capacity)
+        self.ordered = np.take_along_axis(self.capacity, self.widest.astype(np.int64), axis=-1)
         self.into = bounds_into(self.capacity, np.ascontiguousarray(self.capacity[0].T))
         self.largest = float(self.capacity.max())
 
@@ -66,9 +69,7 @@ class LayeredGraph:
         first = np.ascontiguousarray(first, dtype=np.float64)
         if layers == 0 or first.size == 0:
             return first.copy()
-        part = _Part(
-            self.capacity[:layers], self.widest[:layers], first, self.into, max(self.largest, float(first.max()))
-        )
+        part = _Part(self, slice(layers), first, self.into, max(self.largest, float(first.max())))
         todo = np.ones(part.flows.shape, dtype=np.bool_)
         for level in (layers // 2 + 1, layers // 2 + 2):
             if 2 <= level < layers and todo.sum() > 4 * sum(todo.shape):  # else a check costs more than it saves
@@ -90,10 +91,10 @@ class LayeredGraph:
         upper, lower = slice(level - 1, len(part.capacity)), slice(level)
         near = bounds_into(part.capacity[upper], total[:, None] * shared)
         tolerance = ATTAINED * part.unit
-        above = _Part(part.capacity[upper], part.widest[upper], part.first, near, part.unit)
+        above = _Part(self, upper, part.first, near, part.unit)
         delivered = np.diagonal(above.solve(np.eye(len(total), dtype=np.bool_))) >= total - tolerance
         ends = np.array([total.min(), total.max()])  # rows that were float32 do not sum to the same
-        below = _Part(part.capacity[lower], part.widest[lower], ends[:, None] * shared, part.into, part.unit)
+        below = _Part(self, lower, ends[:, None] * shared, part.into, part.unit)
         least, most = below.solve(np.ones(below.flows.shape, dtype=np.bool_))
         # Every source delivers at least the smaller amounts, so a sink may draw from these; it can take the whole of
         # any source if it can take the larger amounts.
@@ -102,20 +103,17 @@ class LayeredGraph:
 
 
 class _Part:
-    """Sources, some layers below them, and sinks; ``flows`` (source, sink) holds bounds until it is solved."""
+    """Sources, some layers of a graph below them, and sinks; ``flows`` (source, sink): bounds until it is solved."""
 
-    def __init__(self, capacity: Array, widest: NDArray[np.int32], first: Array, into: Array, unit: float) -> None:
-        self.capacity, self.widest = capacity, widest
-        self.first, self.into = first, into
-        self.unit = unit
-        self.out_of = bounds_out_of(capacity, first)
+    def __init__(self, graph: LayeredGraph, layers: slice, first: Array, into: Array, unit: float) -> None:
+        self.capacity, self.first, self.into, self.unit = graph.capacity[layers], first, into, unit
+        self.out_of = bounds_out_of(self.capacity, first)
         self.flows = bounds_of_pairs(into, self.out_of)
+        self._given = graph.ordered[layers], graph.widest[layers], into, first, _widest_first(first), unit
 
     def solve(self, todo: NDArray[np.bool_]) -> Array:
         """Return maximum flows where ``todo``, bounds elsewhere."""
-        order = _widest_first(self.first)
-        given = self.capacity, self.widest, self.into, order, self.out_of, self.unit, todo, self.flows
-        share_out(_solve, _BLOCKS, *given)
+        share_out(_solve, _BLOCKS, *self._given, todo, self.flows)
         return self.flows
 
 
@@ -133,11 +131,11 @@ def _widest_first(capacity: Array) -> NDArray[np.int32]:
 
 
 @loop
-def _solve(begin, end, capacity, widest, into, widest_first, out_of, unit, todo, flows):  # type: ignore[no-untyped-def]
-    work = scratch(capacity[: out_of.shape[1] - 1])
+def _solve(begin, end, ordered, widest, into, first, widest_first, unit, todo, flows):  # type: ignore[no-untyped-def]
+    work = scratch(ordered.shape[0], ordered.shape[1])
     for block in range(begin, end):
         for sink in range(block, flows.shape[1], _BLOCKS):
             for source in range(flows.shape[0]):
                 if todo[source, sink]:
-                    given = into[sink], widest_first[source], out_of[source], flows[source, sink]
-                    flows[source, sink] = pair_flow(work, capacity, widest, *given, unit)
+                    given = into[sink], first[source], widest_first[source], flows[source, sink]
+                    flows[source, sink] = pair_flow(work, ordered, widest, *given, unit)
