@@ -43,6 +43,16 @@ def bounds_of_pairs(into: Array, out_of: Array) -> Array:
     return bounds
 
 
+def in_common(delivered: Array, drawn: Array) -> Array:
+    """Return how much of what each source delivers each sink draws, (source, sink), node by node of one level.
+
+    Args:
+        delivered: (source, node).
+        drawn: (sink, node).
+    """
+    return bounds_of_pairs(np.stack([drawn, drawn], axis=1), np.stack([delivered, delivered], axis=1))
+
+
 # --- one source, one sink ---
 
 

@@ -8,10 +8,10 @@ one source, one sink and a list of edges; here the graph is dense and layered, a
 1. Bounds. ``into[t, l, k]``: no more gets from node k of level l to sink t. ``out_of[s, l, k]``: no more gets from
    source s to that node. So no more than ``sum_k min(into, out_of)`` passes level l, and the least such sum is a bound
    for the pair, which the maximum mostly attains (always, where only one level lies between source and sink).
-2. A share of flow that all pairs may use. Let x be amounts at the nodes of a level half way. If source s can deliver
-   all of x at once and sink t can draw its bound from x, then the flow from s to t attains the bound: sources and sinks
-   are checked one by one, n + n problems of half the depth in place of n x n. Where the check fails, nothing is
-   concluded.
+2. Flow that pairs share. Let x be amounts at the nodes of a level half way, ``delivered[s]`` what source s can deliver
+   of x at once, and ``drawn[t]`` what sink t can draw from x. Then at least ``sum_k min(delivered, drawn)`` flows from
+   s to t: less than a source can deliver, it can deliver as well, and so it is with what a sink can draw. Where that is
+   the bound, the pair is done: n + n problems of half the depth in place of n x n. Else nothing is concluded.
 3. For the pairs that are left, a blocking flow straight down, the first phase of Dinic's algorithm: depth first, widest
    edges first, as much at once as a node can still pass on. Where it attains the bound, nothing is left to do.
 4. Else the further phases of Dinic's algorithm, with reverse edges. What is missing is mostly little, and near the
@@ -30,11 +30,13 @@ in practice to 1e-12.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
-from effective_attention.kernels.dinic import ATTAINED, pair_flow, scratch
-from effective_attention.kernels.flow_bounds import bounds_into, bounds_of_pairs, bounds_out_of
+from effective_attention.kernels.dinic import ATTAINED, FULL, pair_flow, scratch
+from effective_attention.kernels.flow_bounds import bounds_into, bounds_of_pairs, bounds_out_of, in_common
 from effective_attention.kernels.threads import loop, share_out
 
 Array = NDArray[np.float64]
@@ -71,35 +73,34 @@ class LayeredGraph:
             return first.copy()
         part = _Part(self, slice(layers), first, self.into, max(self.largest, float(first.max())))
         todo = np.ones(part.flows.shape, dtype=np.bool_)
-        for level in (layers // 2 + 1, layers // 2 + 2):
+        level = layers // 2 + 1
+        for amounts in _shared_amounts(part, level):
             if 2 <= level < layers and todo.sum() > 4 * sum(todo.shape):  # else a check costs more than it saves
-                todo &= ~self._attained(part, level)
+                todo &= self._reached(part, level, amounts) < part.flows - ATTAINED * part.unit
         return part.solve(todo)
 
-    def _attained(self, part: _Part, level: int) -> NDArray[np.bool_]:
-        """Return True for pairs (source, key) whose bound is attained by way of amounts at a level that all share.
+    def _reached(self, part: _Part, level: int, amounts: Array) -> Array:
+        """Return a flow that each pair (source, sink) has at least, by way of amounts at a level that all aim at.
 
-        A source delivers them in proportion to its total.
+        Args:
+            part: Sources, sinks and all layers between them.
+            level: Where the amounts are.
+            amounts: (node,), of sum 1.
         """
-        total, amounts = part.first.sum(axis=1), part.first
-        for layer in range(len(part.capacity) - 1, level - 1, -1):
-            amounts = amounts @ part.capacity[layer]
-        shared = amounts.sum(axis=0)
-        if not total.min() > 0 or not shared.sum() > 0:
-            return np.zeros(part.flows.shape, dtype=np.bool_)
-        shared /= shared.sum()
+        total = part.first.sum(axis=1)
+        sources, sinks = (np.arange(count) for count in part.flows.shape)
         upper, lower = slice(level - 1, len(part.capacity)), slice(level)
-        near = bounds_into(part.capacity[upper], total[:, None] * shared)
-        tolerance = ATTAINED * part.unit
-        above = _Part(self, upper, part.first, near, part.unit)
-        delivered = np.diagonal(above.solve(np.eye(len(total), dtype=np.bool_))) >= total - tolerance
-        ends = np.array([total.min(), total.max()])  # rows that were float32 do not sum to the same
-        below = _Part(self, lower, ends[:, None] * shared, part.into, part.unit)
-        least, most = below.solve(np.ones(below.flows.shape, dtype=np.bool_))
-        # Every source delivers at least the smaller amounts, so a sink may draw from these; it can take the whole of
-        # any source if it can take the larger amounts.
-        drawn: NDArray[np.bool_] = (least >= part.flows - tolerance) | (most >= total.max() - tolerance)
-        return delivered[:, None] & drawn
+        above = _Part(self, upper, part.first, bounds_into(part.capacity[upper], total[:, None] * amounts), part.unit)
+        _, delivered = above.amounts(sources, sources)
+        # Rows that were float32 do not sum to the same. Every source delivers at least the smaller amounts, so a sink
+        # may draw from these; it can take the whole of any source if it can take the larger amounts.
+        reached = np.zeros(part.flows.shape)
+        for end in (total.min(), total.max()):
+            below = _Part(self, lower, end * amounts[None], part.into, part.unit)
+            drawn, _ = below.amounts(np.zeros_like(sinks), sinks)
+            reached[:, sinks] = np.maximum(reached[:, sinks], in_common(delivered, drawn))
+            sinks = sinks[drawn.sum(axis=1) >= end - ATTAINED * part.unit]  # others would draw hardly more
+        return reached
 
 
 class _Part:
@@ -116,6 +117,31 @@ class _Part:
         share_out(_solve, _BLOCKS, *self._given, todo, self.flows)
         return self.flows
 
+    def amounts(self, sources: NDArray[np.int64], sinks: NDArray[np.int64]) -> tuple[Array, Array]:
+        """Return what maximum flows between some pairs take from the source's nodes, and get to the sink's.
+
+        Both are (pair, key).
+        """
+        taken, got = np.zeros((len(sources), self.first.shape[1])), np.zeros((len(sources), self.first.shape[1]))
+        given = *self._given, sources, sinks, self.flows
+        share_out(_solve_amounts, len(sources), *given, taken, got)
+        return taken, got
+
+
+def _shared_amounts(part: _Part, level: int) -> Iterator[Array]:
+    """Yield amounts (node,) at a level, of sum 1, that many sources can deliver and many sinks can draw.
+
+    First as all that the sources give away, each node passing on what it gets in proportion to its edges: the best
+    where many layers lie above and below. Then the same at every node: better for sinks that are not many layers below,
+    where attention gathers at a few tokens, as that of trained models does.
+    """
+    amounts = part.first.sum(axis=0)
+    for layer in range(len(part.capacity) - 1, level - 1, -1):
+        amounts = amounts @ part.capacity[layer]
+    if amounts.sum() > 0:
+        yield amounts / amounts.sum()
+    yield np.full_like(amounts, 1 / len(amounts))
+
 
 def compile_loops() -> None:
     """Compile every loop, by running each on a graph of one node per level."""
@@ -127,7 +153,7 @@ def _widest_first(capacity: Array) -> NDArray[np.int32]:
     return np.argsort(-capacity, axis=-1, kind="stable").astype(np.int32)
 
 
-# --- all pairs of some blocks ---
+# --- some of all pairs ---
 
 
 @loop
@@ -139,3 +165,17 @@ def _solve(begin, end, ordered, widest, into, first, widest_first, unit, todo, f
                 if todo[source, sink]:
                     given = into[sink], first[source], widest_first[source], flows[source, sink]
                     flows[source, sink] = pair_flow(work, ordered, widest, *given, unit)
+
+
+@loop
+def _solve_amounts(  # type: ignore[no-untyped-def]
+    begin, end, ordered, widest, into, first, widest_first, unit, sources, sinks, flows, taken, got
+):
+    work = scratch(ordered.shape[0], ordered.shape[1])
+    for pair in range(begin, end):
+        source, sink = sources[pair], sinks[pair]
+        given = into[sink], first[source], widest_first[source], flows[source, sink]
+        if pair_flow(work, ordered, widest, *given, unit) > unit * FULL:
+            for node in range(first.shape[1]):
+                taken[pair, node] = first[source, node] - work.down.first[node]
+                got[pair, node] = into[sink, 1, node] - work.down.room[1, node]
