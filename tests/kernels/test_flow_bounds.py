@@ -9,14 +9,15 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from effective_attention.kernels import max_flow_reference
+from effective_attention.kernels import max_flow_reference, threads
 from effective_attention.kernels.flow_bounds import bounds_into, bounds_of_pairs, bounds_out_of, in_common
 
 Array = NDArray[np.float64]
 
 
 @pytest.fixture(params=[1, 2], autouse=True)
-def thread_count(request: pytest.FixtureRequest) -> Iterator[None]:
+def thread_count(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(threads, "_WORTH_SHARING", 0)  # small as these graphs are
     before = torch.get_num_threads()
     torch.set_num_threads(request.param)
     yield

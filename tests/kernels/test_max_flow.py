@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 import torch
 
-from effective_attention.kernels import blocking_flow, dinic, max_flow, max_flow_reference
+from effective_attention.kernels import blocking_flow, dinic, max_flow, max_flow_reference, threads
 from effective_attention.kernels.max_flow import LayeredGraph
 
 
 @pytest.fixture(params=[1, 2])
-def thread_count(request: pytest.FixtureRequest) -> Iterator[int]:
+def thread_count(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    monkeypatch.setattr(threads, "_WORTH_SHARING", 0)  # small as these graphs are
     before = torch.get_num_threads()
     torch.set_num_threads(request.param)
     yield request.param

@@ -37,11 +37,12 @@ from numpy.typing import NDArray
 
 from effective_attention.kernels.dinic import ATTAINED, FULL, pair_flow, scratch
 from effective_attention.kernels.flow_bounds import bounds_into, bounds_of_pairs, bounds_out_of, in_common
-from effective_attention.kernels.threads import loop, share_out
+from effective_attention.kernels.threads import loop, share_out_long
 
 Array = NDArray[np.float64]
 
 _BLOCKS = 16  # of sinks that are not neighbours, so that the parts of a few threads take about as long as each other
+_EDGE = 3.0  # ns that an edge takes when a pair is solved
 
 
 class LayeredGraph:
@@ -114,7 +115,7 @@ class _Part:
 
     def solve(self, todo: NDArray[np.bool_]) -> Array:
         """Return maximum flows where ``todo``, bounds elsewhere."""
-        share_out(_solve, _BLOCKS, *self._given, todo, self.flows)
+        share_out_long(_solve, _BLOCKS, self._long(int(todo.sum())), *self._given, todo, self.flows)
         return self.flows
 
     def amounts(self, sources: NDArray[np.int64], sinks: NDArray[np.int64]) -> tuple[Array, Array]:
@@ -124,8 +125,11 @@ class _Part:
         """
         taken, got = np.zeros((len(sources), self.first.shape[1])), np.zeros((len(sources), self.first.shape[1]))
         given = *self._given, sources, sinks, self.flows
-        share_out(_solve_amounts, len(sources), *given, taken, got)
+        share_out_long(_solve_amounts, len(sources), self._long(len(sources)), *given, taken, got)
         return taken, got
+
+    def _long(self, pairs: int) -> float:
+        return _EDGE * pairs * self.capacity.size
 
 
 def _shared_amounts(part: _Part, level: int) -> Iterator[Array]:
