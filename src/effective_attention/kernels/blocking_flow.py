@@ -1,7 +1,8 @@
 """Compiled blocking flow straight down a layered graph, the first phase of Dinic's algorithm; see ``max_flow``.
 
 Depth first, the widest edges of a node first. So the edges of a node lie in that order: what is left of them is read
-in a row. Level 1 is not descended to: a node of level 2 spreads over all of it at once.
+in a row. Most steps are between the lowest levels, so these are loops, each in the other; the higher levels are
+kept on a stack.
 """
 
 from __future__ import annotations
@@ -42,9 +43,13 @@ def scratch(layers, size):  # type: ignore[no-untyped-def]
 
 
 @leaf
-def send_down(down, sorted_capacity, widest, into, first, widest_first, bound, full):  # type: ignore[no-untyped-def]
-    """Send what can be sent straight down from the source to the sink, at most ``bound``; return how much it is."""
-    _begin(down, sorted_capacity, into, first)
+def send_down(down, ordered, widest, into, first, widest_first, bound, full):  # type: ignore[no-untyped-def]
+    """Send what can be sent straight down from the source to the sink, at most ``bound``; return how much it is.
+
+    ``ordered`` (layer, query, place) has the capacities of each node's edges in the order of ``widest``, which has the
+    keys they lead to.
+    """
+    _begin(down, ordered, into, first)
     top, flow = down.room.shape[0] - 1, 0.0
     for place in range(widest_first.shape[0]):
         node = widest_first[place]
@@ -57,7 +62,7 @@ def send_down(down, sorted_capacity, widest, into, first, widest_first, bound, f
 
 
 @leaf
-def _begin(down, sorted_capacity, into, first):  # type: ignore[no-untyped-def]
+def _begin(down, ordered, into, first):  # type: ignore[no-untyped-def]
     size = first.shape[0]  # loops, for assignments to slices take seconds to compile
     for node in range(size):
         down.first[node] = first[node]
@@ -68,7 +73,7 @@ def _begin(down, sorted_capacity, into, first):  # type: ignore[no-untyped-def]
     for layer in range(1, down.left.shape[0]):
         for query in range(size):
             for place in range(size):
-                down.left[layer, query, place] = sorted_capacity[layer, query, place]
+                down.left[layer, query, place] = ordered[layer, query, place]
 
 
 @leaf
@@ -80,7 +85,7 @@ def _send_from(down, widest, top, node, amount, full):  # type: ignore[no-untype
     _ask(down, level, node, amount)
     while True:
         if level == 3:
-            down.sent[3] = _share_out(down, widest, down.way[3], down.wanted[3], full)
+            down.sent[3] = _pass_on(down, widest, down.way[3], down.wanted[3], full)
         else:
             below, step = _next(down, widest[level - 1], level, full)
             if step > full:
@@ -134,7 +139,7 @@ def _done(down, level, node, place, sent, stuck):  # type: ignore[no-untyped-def
 
 
 @leaf
-def _share_out(down, widest, node, wanted, full):  # type: ignore[no-untyped-def]
+def _pass_on(down, widest, node, wanted, full):  # type: ignore[no-untyped-def]
     """Send from a node of level 3, as ``_send_from`` does from higher ones; return how much came through."""
     left, keys, room = down.left[2, node], widest[2, node], down.room[2]
     place, rest = down.place[3, node], wanted

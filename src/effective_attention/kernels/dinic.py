@@ -62,19 +62,16 @@ def scratch(layers, size):  # type: ignore[no-untyped-def]
 
 
 @leaf
-def pair_flow(work, capacity, widest, into, first, widest_first, bound, unit):  # type: ignore[no-untyped-def]
-    """Return the maximum flow between a source and a sink.
-
-    ``capacity`` (layer, query, place) has each node's edges by ``widest``.
-    """
+def pair_flow(work, ordered, widest, into, first, widest_first, bound, unit):  # type: ignore[no-untyped-def]
+    """Return the maximum flow between a source and a sink; ``ordered`` as in ``send_down``."""
     down, around = work.down, work.around
     top = down.room.shape[0] - 1
     full, attained = unit * FULL, unit * ATTAINED
     if top == 1 or bound <= full:
         return bound
-    flow = send_down(down, capacity, widest, into, first, widest_first, bound, full)
+    flow = send_down(down, ordered, widest, into, first, widest_first, bound, full)
     if bound - flow > attained:
-        _begin(around, down.left, capacity, widest)
+        _begin(around, down.left, ordered, widest)
     while bound - flow > attained:
         distance = _search(around, down.room[1], down.first, full)
         if distance == 0:
@@ -89,7 +86,7 @@ def pair_flow(work, capacity, widest, into, first, widest_first, bound, unit):  
 
 
 @leaf
-def _begin(around, left, capacity, widest):  # type: ignore[no-untyped-def]
+def _begin(around, left, ordered, widest):  # type: ignore[no-untyped-def]
     """Go on from a flow straight down."""
     layers, size, _ = left.shape
     for layer in range(1, layers):
@@ -97,7 +94,7 @@ def _begin(around, left, capacity, widest):  # type: ignore[no-untyped-def]
             for place in range(size):
                 key = widest[layer, query, place]
                 around.free[layer, key, query] = left[layer, query, place]
-                around.used[layer, query, key] = capacity[layer, query, place] - left[layer, query, place]
+                around.used[layer, query, key] = ordered[layer, query, place] - left[layer, query, place]
 
 
 @leaf
