@@ -9,14 +9,15 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from effective_attention.kernels import max_flow_reference
-from effective_attention.kernels.flow_bounds import bounds_into, bounds_of_pairs, bounds_out_of
+from effective_attention.kernels import max_flow_reference, threads
+from effective_attention.kernels.flow_bounds import bounds_into, bounds_of_pairs, bounds_out_of, in_common
 
 Array = NDArray[np.float64]
 
 
 @pytest.fixture(params=[1, 2], autouse=True)
-def threads(request: pytest.FixtureRequest) -> Iterator[None]:
+def thread_count(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(threads, "_WORTH_SHARING", 0)  # small as these graphs are
     before = torch.get_num_threads()
     torch.set_num_threads(request.param)
     yield
@@ -55,3 +56,10 @@ def test_bounds(layers: int, size: int) -> None:
     want = np.minimum(into[None], out_of[:, None])[:, :, 1:].sum(axis=-1).min(axis=-1)
     np.testing.assert_allclose(pairs, want, rtol=1e-13)
     assert (pairs >= max_flow_reference.LayeredGraph(capacity).flow(first, layers) - 1e-12).all()
+
+
+def test_what_is_delivered_and_drawn() -> None:
+    random = np.random.default_rng(0)
+    delivered, drawn = random.random((3, 7)), random.random((4, 7))
+    want = np.minimum(delivered[:, None], drawn).sum(axis=-1)
+    np.testing.assert_allclose(in_common(delivered, drawn), want, rtol=1e-13)

@@ -54,6 +54,15 @@ def test_every_number_is_in_one_part(many: int, count: int, use: Callable[[int],
     assert len(parts) == max(1, min(many, count))
 
 
+@pytest.mark.parametrize(("nanoseconds", "parts"), [(1e3, 1), (1e9, 2)])
+def test_what_is_soon_done_stays_on_one_thread(nanoseconds: float, parts: int, use: Callable[[int], None]) -> None:
+    use(2)
+    done: list[range] = []
+    threads.share_out_long(lambda first, last, given: given.append(range(first, last)), 6, nanoseconds, done)
+    assert sorted(number for part in done for number in part) == [*range(6)]
+    assert len(done) == parts
+
+
 def test_an_error_in_any_part_is_raised(use: Callable[[int], None]) -> None:
     def fail(first: int, _last: int, bad: int) -> None:
         if first == bad:

@@ -29,8 +29,8 @@ log = logging.getLogger(__name__)
 _WARNING = (
     "the compiled loops cannot be used here (%s: %s). Plain PyTorch and SciPy take over: results are the same, but on "
     "the CPU the factorisations behind effective attention take 3 to 5 times as long, and attention flow, if it is hit "
-    "too, 20 to 500 times, intervals of weights 50 to 200 times. To get the compiled loops back, install versions that "
-    "fit: pip install 'numba>=0.60,<0.69'"
+    "too, 60 to 1300 times, intervals of weights 50 to 200 times. To get the compiled loops back, install versions "
+    "that fit: pip install 'numba>=0.60,<0.69'"
 )
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from effective_attention.kernels.threads import loop, share_out
+from effective_attention.kernels.threads import loop, share_out_long
 
 Array = NDArray[np.float64]
 
+_EDGE = 0.1  # ns that an edge takes
 _SUMS = {"reassoc", "contract", "nnan", "nsz"}  # sums may run in vector registers; there are neither NaN nor infinity
 
 
@@ -20,7 +21,7 @@ def bounds_into(capacity: Array, last: Array) -> Array:
         last: (sink, node): the capacities of a sink's edges from level 1.
     """
     into = np.zeros((len(last), len(capacity) + 1, last.shape[1]))
-    share_out(_bound_into, len(into), capacity, last, into)
+    share_out_long(_bound_into, len(into), _EDGE * len(into) * capacity.size, capacity, last, into)
     return into
 
 
@@ -32,15 +33,25 @@ def bounds_out_of(capacity: Array, first: Array) -> Array:
         first: (source, node): the capacities of a source's edges to the highest level.
     """
     out_of = np.empty((len(first), len(capacity) + 1, first.shape[1]))
-    share_out(_bound_out_of, len(first), capacity, first, out_of)
+    share_out_long(_bound_out_of, len(first), _EDGE * len(first) * capacity.size, capacity, first, out_of)
     return out_of
 
 
 def bounds_of_pairs(into: Array, out_of: Array) -> Array:
     """Return what at most gets from each source to each sink, (source, sink), from the two bounds of every node."""
     bounds = np.empty((len(out_of), len(into)))
-    share_out(_bound_pairs, len(out_of), into, out_of, bounds)
+    share_out_long(_bound_pairs, len(out_of), _EDGE * len(into) * out_of.size, into, out_of, bounds)
     return bounds
+
+
+def in_common(delivered: Array, drawn: Array) -> Array:
+    """Return how much of what each source delivers each sink draws, (source, sink), node by node of one level.
+
+    Args:
+        delivered: (source, node).
+        drawn: (sink, node).
+    """
+    return bounds_of_pairs(np.stack([drawn, drawn], axis=1), np.stack([delivered, delivered], axis=1))
 
 
 # --- one source, one sink ---

@@ -17,6 +17,7 @@ from numba.core.types.misc import unliteral
 
 from effective_attention.kernels import openmp
 
+_WORTH_SHARING = 300_000  # ns
 _OPTIONS: dict[str, Any] = {"nogil": True, "cache": True, "error_model": "numpy"}
 
 
@@ -85,6 +86,24 @@ def share_out(work: Callable[..., Any], count: int, *arguments: object) -> None:
         each[0]()
         for other in others:
             other.result()
+
+
+def share_out_long(work: Callable[..., Any], count: int, nanoseconds: float, *arguments: object) -> None:
+    """Run a loop as ``share_out`` does, but on one thread where it is soon done.
+
+    Another thread has to be woken and waited for: some microseconds where a processor is free, and many milliseconds
+    where other programs keep them all busy.
+
+    Args:
+        work: As in ``share_out``.
+        count: As in ``share_out``.
+        nanoseconds: About how long one thread takes for all.
+        arguments: As in ``share_out``.
+    """
+    if nanoseconds < _WORTH_SHARING:
+        work(0, count, *arguments)
+    else:
+        share_out(work, count, *arguments)
 
 
 @cache
