@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from effective_attention.attributions.ranking import bootstrap, ranks, spearman
+from effective_attention.attributions.ranking import FEW, bootstrap, few_examples, ranks, spearman
 
 
 @settings(max_examples=60, deadline=None)
@@ -59,3 +59,19 @@ def test_bootstrap() -> None:
         assert high[column].item() == pytest.approx(kept.mean() + 1.96 * error, abs=0.25 * error)
     assert low[2].isnan()
     assert torch.equal(torch.stack(bootstrap(values, seed=1)).nan_to_num(), torch.stack([low, high]).nan_to_num())
+
+
+def test_so_few_examples_are_named() -> None:
+    assert few_examples(FEW) is None
+    assert "8 examples: 95 % intervals of fewer than 30 are too short" in str(few_examples(8))
+    assert str(few_examples(1)).startswith("1 example: ")
+
+
+def test_intervals_of_few_examples_cover_less_than_they_say() -> None:
+    """Check what the warning says, by a thousand made-up samples: of 8 examples too little, of a hundred enough."""
+    generator = torch.Generator().manual_seed(0)
+    for examples, least, most in ((8, 0.73, 0.90), (100, 0.92, 0.97)):
+        drawn = torch.randn(examples, 1000, generator=generator, dtype=torch.float64)
+        low, high = bootstrap(drawn, seed=1)
+        covered = ((low <= 0) & (high >= 0)).double().mean().item()
+        assert least <= covered <= most, (examples, covered)

