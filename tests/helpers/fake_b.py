@@ -11,7 +11,8 @@ import pandas as pd
 
 from effective_attention.analyses.alternative_attention import SCHEMA as ALTERNATIVE_ATTENTION
 from effective_attention.analyses.attention_graph import SCHEMA as ATTENTION_GRAPH
-from effective_attention.analyses.faithfulness import ERASED
+from effective_attention.analyses.common.protocol import PRESETS, protocol_facts
+from effective_attention.analyses.faithfulness import MEASURES
 from effective_attention.analyses.faithfulness import SCHEMA as FAITHFULNESS
 from effective_attention.analyses.identified import SCHEMA as IDENTIFIED
 from effective_attention.analyses.number_flip import SCHEMA as NUMBER_FLIP
@@ -91,7 +92,7 @@ def pronouns(random: np.random.Generator, layers: int) -> pd.DataFrame:
     return table
 
 
-def faithfulness(random: np.random.Generator, layers: int) -> pd.DataFrame:
+def faithfulness(random: np.random.Generator, layers: int, protocol: str = "ours") -> pd.DataFrame:
     """Make up scores: nothing is compared with itself, and tokens are erased by the last layer's scores only."""
     axes = {"layer": range(layers), "method": (*WITH_ATTENTION, *WITHOUT_ATTENTION)}
     table = FAITHFULNESS.fake(random, axes)
@@ -99,14 +100,15 @@ def faithfulness(random: np.random.Generator, layers: int) -> pd.DataFrame:
     itself = (table["method"] + table["measure"]).isin(
         ["input_gradientspearman_gradients", "blank_outspearman_blank_out"]
     )
-    below = table["measure"].isin(ERASED) & (table["layer"] < layers - 1).fillna(False)
+    last = [measure.name for measure in MEASURES if measure.layers == "last"]
+    below = table["measure"].isin(last) & (table["layer"] < layers - 1).fillna(False)
     table = table[(table["attention"].notna() == reads_attention) & ~itself & ~below].reset_index(drop=True)
     cost = table["measure"] == "milliseconds"
     table["value"] = table["value"].where(~cost, 10 ** (4 * table["value"] - 1))
     spread = {"std": 0.2, "low": table["value"] - 0.04, "high": table["value"] + 0.05}
     for name, values in spread.items():
         table[name] = pd.Series(values, index=table.index).where(~cost)
-    table = table.assign(count=100, examples=100)
+    table = table.assign(count=100, examples=100, **protocol_facts(protocol, PRESETS[protocol]))
     FAITHFULNESS.check(table, "faithfulness")
     return table
 

@@ -32,6 +32,7 @@ How faithful they are:
 - ``erasure``: comprehensiveness and sufficiency, DeYoung et al. (2020); a forward pass for every distinct shortened
   text.
 - ``ranking``: Spearman's correlation and bootstrap intervals.
+- ``summed_gradient``: what tokens are worth by Abnar & Zuidema's published code; no method, only compared with.
 
 One text, explained for people:
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from effective_attention.analyses.common.protocol import PRESETS, protocol_facts
 from effective_attention.reports.chapters import CHAPTERS
 from effective_attention.reports.chapters.faithfulness import CHAPTER
 from effective_attention.reports.chapters.faithfulness.reductions import league, ranking
@@ -51,7 +52,7 @@ def test_dots_intervals_and_colours_of_the_league(make_tables: Make) -> None:
     figure = FIGURES["faithfulness"](table)
     axes = plots(figure)
     assert [axis.get_title().replace("\n", " ") for axis in axes] == [
-        "Spearman with blank-out ↑", "Spearman with input gradients ↑", "comprehen- siveness ↑", "sufficiency ↓",
+        "Spearman with blank-out ↑", "Spearman with gradients ↑", "comprehen- siveness ↑", "sufficiency ↓",
         "ms per example ↓",
     ]  # fmt: skip
     assert [axis.get_xscale() for axis in axes] == ["linear"] * 4 + ["log"]
@@ -84,17 +85,13 @@ def test_layers_with_their_spread_beside_the_papers_numbers(make_tables: Make) -
     table = make_tables("agreement", layers=6)["faithfulness"]
     figure = FIGURES["faithfulness_layers"](table)
     axes = plots(figure)
-    assert len(axes) == 9
-    measures = ("spearman_blank_out", "spearman_gradients", "spearman_published")
+    assert len(axes) == 6
+    measures = ("spearman_blank_out", "spearman_gradients")
     for axis, (measure, method) in zip(axes, product(measures, ("raw", "rollout", "flow")), strict=True):
         lines = {line.get_label(): line for line in axis.lines}
         mine = table[(table["measure"] == measure) & (table["method"] == method) & (table["attention"] == "effective")]
         np.testing.assert_allclose(lines["effective"].get_ydata(), mine.sort_values("layer")["value"])
-        printed = ABNAR.get(("agreement", measure, method))
-        assert (printed is None) == (measure == "spearman_published")
-        if printed is None:
-            assert "standard in the paper" not in lines
-            continue
+        printed = ABNAR["agreement", measure, method]
         assert list(lines["standard in the paper"].get_xdata()) == [layer - 1 for layer in printed]
         assert list(lines["standard in the paper"].get_ydata()) == [mean for mean, _ in printed.values()]
     assert "standard in the paper" not in {line.get_label() for line in plots(FIGURES["faithfulness_layers"](
@@ -106,7 +103,7 @@ def test_the_papers_numbers_as_the_issue_quotes_them() -> None:
     methods = ("raw", "rollout", "flow")
     assert [last["agreement", "spearman_blank_out", name] for name in methods] == [0.29, 0.71, 0.70]
     assert [last["agreement", "spearman_gradients", name] for name in methods] == [0.46, 0.54, 0.61]
-    assert [last["sst2", "spearman_published", name] for name in methods] == [0.09, 0.13, 0.14]
+    assert [last["sst2", "spearman_gradients", name] for name in methods] == [0.09, 0.13, 0.14]
 
 
 def test_the_subjects_figure_is_drawn_only_where_subjects_are_known(make_tables: Make, tmp_path: Path) -> None:
@@ -159,13 +156,43 @@ def test_correlations_have_the_papers_rows_below_ours(make_tables: Make) -> None
     assert rows[1][4:] == [f"{value:.2f} ± 0.20" for value in mine.sort_values("layer")["value"]]
 
 
+def by_their_code(table: pd.DataFrame) -> pd.DataFrame:
+    return table.assign(**protocol_facts("abnar2020", PRESETS["abnar2020"]))
+
+
 def test_layers_the_paper_does_not_print_are_dashes(make_tables: Make) -> None:
-    grid = correlations(make_tables("sst2", layers=12)["faithfulness"])
-    published = ["Spearman, by the published code", "raw attention", "standard, paper"]
-    (row,) = [row for row in grid.rows if row[1:4] == published]
+    grid = correlations(by_their_code(make_tables("sst2", layers=12)["faithfulness"]))
+    printed = ["Spearman with gradients", "raw attention", "standard, paper"]
+    (row,) = [row for row in grid.rows if row[1:4] == printed]
     assert row[4:] == ["0.12 ± 0.21", NONE, "0.09 ± 0.21", NONE, "0.08 ± 0.20", "0.09 ± 0.21", *[NONE] * 6]
-    ours = ("Spearman with blank-out", "Spearman with gradients")  # the paper has no such quantity for this task
-    assert not [row for row in grid.rows if row[1] in ours and row[3] == "standard, paper"]
+    assert not [row for row in grid.rows if row[1] == "Spearman with blank-out" and row[3] == "standard, paper"]
+
+
+@pytest.mark.parametrize(("task", "theirs", "shown"), [
+    ("agreement", False, True), ("agreement", True, False), ("sst2", False, False), ("sst2", True, True),
+])  # fmt: skip
+def test_the_papers_numbers_stand_beside_the_protocol_they_were_made_by(
+    make_tables: Make, task: str, theirs: bool, shown: bool
+) -> None:
+    table = make_tables(task, layers=6)["faithfulness"]
+    table = by_their_code(table) if theirs else table
+    assert any(row[3] == "standard, paper" for row in correlations(table).rows) == shown
+    labels = {line.get_label() for axis in plots(FIGURES["faithfulness_layers"](table)) for line in axis.lines}
+    assert ("standard in the paper" in labels) == shown
+
+
+def test_the_protocol_is_said_in_words_and_protocols_are_not_averaged(make_tables: Make) -> None:
+    ours = make_tables("sst2")["faithfulness"]
+    (said,) = CHAPTER.remarks(ours)
+    assert said.startswith(
+        "Our protocol: explained is the predicted class; a token's worth by gradients is the L2 norm"
+    )
+    assert said.endswith("[CLS] and [SEP] are not ranked.")
+    both = pd.concat([ours, by_their_code(ours)], ignore_index=True)
+    first, second = CHAPTER.remarks(both)
+    assert first.startswith("SST-2, ours: Our protocol")
+    assert second.startswith("SST-2, abnar2020: The protocol of Abnar & Zuidema's published code: explained is class 0")
+    assert {row[0] for row in league_table(both).rows} == {"SST-2, ours", "SST-2, abnar2020"}
 
 
 def test_a_report_without_subjects_lacks_that_figure_only(make_tables: Make, make_facts: Make, tmp_path: Path) -> None:

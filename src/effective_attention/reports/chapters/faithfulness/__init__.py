@@ -9,6 +9,7 @@ from effective_attention.reports.chapters.faithfulness.figures import (
     faithfulness_subject,
 )
 from effective_attention.reports.chapters.faithfulness.findings import found_faithfulness
+from effective_attention.reports.chapters.faithfulness.protocol import by_which_protocol
 from effective_attention.reports.chapters.faithfulness.reductions import has_layers, has_subjects
 from effective_attention.reports.chapters.faithfulness.tables import correlations, league_table
 
@@ -22,11 +23,10 @@ CHAPTER = Chapter(
         "gradients (Spearman); then the model is asked itself: how much probability is lost without the tokens ranked "
         "highest (comprehensiveness, more is better), and how much with these alone (sufficiency, less is better). "
         "Where the data knows the word that decides, the share of sentences in which it outranks every attractor. "
-        "Negative weights of effective attention become positive, or zero, before rollout and flow. The attention read "
-        "is that of the token the model answers from: [CLS], or of a causal model the last, where rollout and flow are "
-        "divided by what even attention would bring (column receptive_field). By the published code "
-        "(spearman_published) is another quantity, that of the paper's Table 3: the largest weight over all queries "
-        "against the absolute sum of the gradient of logit 0, [CLS] and [SEP] ranked too."
+        "Negative weights of effective attention become positive, or zero, before rollout and flow. The token the "
+        "model answers from is [CLS], or of a causal model the last, where rollout and flow are divided by what even "
+        "attention would bring (column receptive_field). The paper's text and its published code compare differently: "
+        "Tables 1 and 2 stand beside protocol=ours, Table 3 beside protocol=abnar2020."
     ),
     paper_says=(
         "Abnar & Zuidema find rollout and flow closer to blank-out and to gradients than raw attention; they read "
@@ -34,6 +34,7 @@ CHAPTER = Chapter(
     ),
     found=found_faithfulness,
     needs_head=True,
+    remarks=by_which_protocol,
     figures=(
         Drawing(
             "faithfulness",
@@ -45,7 +46,7 @@ CHAPTER = Chapter(
         ),
         Drawing(
             "faithfulness_layers",
-            "Correlation by layer, mean ± standard deviation over examples; dashed, the paper's.",
+            "Correlation by layer, mean ± standard deviation over examples; dashed, the paper's by that protocol.",
             faithfulness_layers,
             has_layers,
         ),

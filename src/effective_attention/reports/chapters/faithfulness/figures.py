@@ -1,10 +1,12 @@
 """Figures of ``faithfulness``: all methods beside each other, attention's by layer, and which ones find the subject.
 
-The paper's numbers beside ours are Abnar & Zuidema's Tables 1 and 2 (verb number) and 3 (SST-2, DistilBERT).
+The paper's numbers beside ours are Abnar & Zuidema's Tables 1 and 2 (verb number), and beside their own protocol those
+of Table 3 (SST-2, DistilBERT).
 """
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -16,26 +18,22 @@ from numpy.typing import NDArray
 from pandas import DataFrame
 
 from effective_attention.reports.chapters.faithfulness.reductions import (
-    BY_LAYER,
+    ARROWS,
+    CORRELATIONS,
     LAYERED,
     LEAGUE,
+    TITLES,
     WITHOUT,
     league,
     method_title,
+    preset_of,
     ranking,
 )
 from effective_attention.reports.drawing.style import COLOURS, DOUBLE, MARKERS, grid, styled, tidy_axes
 from effective_attention.reports.papers.abnar2020 import abnar_line
-from effective_attention.reports.reductions import attentions, one_line, panels
+from effective_attention.reports.reductions import Panel, attentions, one_line, panels
 
-_MEASURE_TITLES = {
-    "spearman_blank_out": "Spearman with\nblank-out ↑",
-    "spearman_gradients": "Spearman with\ninput gradients ↑",
-    "spearman_published": "Spearman, by the\npublished code ↑",
-    "comprehensiveness": "comprehen-\nsiveness ↑",
-    "sufficiency": "sufficiency ↓",
-    "milliseconds": "ms per\nexample ↓",
-}
+_BROKEN = {"comprehensiveness": "comprehen-\nsiveness"}  # words that are longer than a panel is wide
 _OTHER = "#b35806"  # methods that do not read attention
 _SHIFT = {"standard": -0.17, "effective": 0.17, WITHOUT: 0.0}
 
@@ -53,11 +51,16 @@ def faithfulness(table: DataFrame) -> Figure:
         order = ranking(rows)
         for axis, measure in zip(line, measures, strict=True):
             _dots(axis, rows[rows["measure"] == measure], order, log=measure == "milliseconds")
-            axis.set_title(_MEASURE_TITLES[measure], fontsize=6.5)
+            axis.set_title(f"{_in_lines(measure)} {ARROWS[measure]}", fontsize=6.5)
             axis.set_yticks(range(len(order)), [method_title(name) for name in order] if axis is line[0] else [])
         line[0].set_ylabel(one_line(panel.title))
     _key(figure, rows)
     return figure
+
+
+def _in_lines(measure: str) -> str:
+    """Write a measure's title in lines that are no wider than a panel."""
+    return _BROKEN.get(measure) or "\n".join(wrap(TITLES[measure], 13))
 
 
 def _dots(axes: Axes, rows: DataFrame, order: list[str], *, log: bool = False) -> None:
@@ -101,15 +104,15 @@ def _key(figure: Figure, rows: DataFrame) -> None:
 @styled
 def faithfulness_layers(table: DataFrame) -> Figure:
     """Draw mean ± standard deviation over examples by layer, a column per method; dashed, the paper's means."""
-    shown = panels(table[table["measure"].isin(BY_LAYER) & table["method"].isin(LAYERED)])
-    lines = [(panel, name) for panel in shown for name in BY_LAYER if name in set(panel.table["measure"])]
+    shown = panels(table[table["measure"].isin(CORRELATIONS) & table["method"].isin(LAYERED)])
+    lines = [(panel, name) for panel in shown for name in CORRELATIONS if name in set(panel.table["measure"])]
     figure, axes = grid(len(lines), len(LAYERED), width=DOUBLE, height=1.3 * len(lines) + 0.45, sharey="row")
     for line, (panel, measure) in zip(axes, lines, strict=True):
         for axis, method in zip(line, LAYERED, strict=True):
             mine = panel.table[(panel.table["measure"] == measure) & (panel.table["method"] == method)]
             _bands(axis, mine)
-            _paper(axis, panel.task, measure, method)
-        line[0].set_ylabel(f"{one_line(panel.title)}\n{_MEASURE_TITLES[measure].removesuffix(' ↑')}")
+            _paper(axis, panel, measure, method)
+        line[0].set_ylabel(f"{one_line(panel.title)}\n{_in_lines(measure)}")
     for axis, method in zip(axes[0], LAYERED, strict=True):
         axis.set_title(method_title(method))
     for axis in axes[-1]:
@@ -138,9 +141,9 @@ def _bands(axes: Axes, rows: DataFrame) -> None:
     tidy_axes(axes)
 
 
-def _paper(axes: Axes, task: str, measure: str, method: str) -> None:
+def _paper(axes: Axes, panel: Panel, measure: str, method: str) -> None:
     """Draw the paper's means, if it has any; it counts layers from 1."""
-    line = abnar_line(task, measure, method)
+    line = abnar_line(panel.task, measure, method, preset_of(panel.table))
     if line is not None:
         layers = [layer - 1 for layer in line]
         means = [mean for mean, _ in line.values()]

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from pandas import DataFrame
 
+from effective_attention.analyses.faithfulness import COST, MEASURES
 from effective_attention.attributions.registry import registered
 
 LAYERED = ("raw", "rollout", "flow")
 """The methods that the paper follows layer by layer."""
 CORRELATIONS = ("spearman_blank_out", "spearman_gradients")
-BY_LAYER = (*CORRELATIONS, "spearman_published")
-"""The measures that are followed layer by layer."""
-LEAGUE = (*CORRELATIONS, "comprehensiveness", "sufficiency", "milliseconds")
-"""The measures by which all methods are compared."""
+TITLES = {**{measure.name: measure.title for measure in MEASURES}, COST: "ms per example"}
+"""What measures are called, in the order of figures and small tables."""
+ARROWS = {**{measure.name: "↑" if measure.better == "high" else "↓" for measure in MEASURES}, COST: "↓"}
+"""Which values speak for a method."""
+LEAGUE = (*(measure.name for measure in MEASURES if not measure.needs), COST)
+"""The measures by which all methods are compared, whatever the data knows of its words."""
 WITHOUT = "without"
 """Stands in the column ``attention`` for methods that do not read attention."""
 
@@ -46,9 +49,14 @@ def ranking(rows: DataFrame) -> list[str]:
 
 def has_layers(table: DataFrame) -> bool:
     """Tell whether any of the methods that are followed layer by layer was compared with blank-out or gradients."""
-    return bool((table["method"].isin(LAYERED) & table["measure"].isin(BY_LAYER)).any())
+    return bool((table["method"].isin(LAYERED) & table["measure"].isin(CORRELATIONS)).any())
 
 
 def has_subjects(table: DataFrame) -> bool:
     """Tell whether the data knew which word decides."""
     return bool((table["measure"] == "subject_first").any())
+
+
+def preset_of(table: DataFrame) -> str:
+    """Return by which protocol a panel was measured; panels of several are never averaged."""
+    return str(table["protocol"].iloc[0])
