@@ -81,6 +81,13 @@ def test_precision_and_kind_are_the_models() -> None:
     assert not torch.allclose(seen.hidden[-1], case.trace.hidden[-1])
 
 
+def test_gradients_are_to_be_had_where_a_trainer_has_switched_them_off(make_case: Any) -> None:
+    case = make_case("bert")
+    with torch.inference_mode():
+        fresh = randomised(case.trace)
+    assert not any(value.is_inference() for value in fresh.parameters())
+
+
 def test_bad_calls_are_refused(make_case: Any) -> None:
     case = make_case("bert")
     for top in (0, 3):

@@ -9,8 +9,8 @@ tokens ranked by their scores, the highest first:
     pg_k    pointing game with tolerance k: 1 where one of the k highest tokens does, else 0
 
 We could not read the paper's own definition of PTA: this one, which is ``pg_1``, is ours, and so are the conventions:
-scores keep their sign, since the right answer is explained and its ground truth should speak for it; negative scores
-have no mass, and a text without positive scores has an ``rma`` of 0; a token that ties with the ground truth stands
+scores keep their sign, since the ground truth should speak for the class that is explained; negative scores have no
+mass, and a text without positive scores has an ``rma`` of 0; a token that ties with the ground truth stands
 before it, so that equal scores for all point at nothing.
 """
 

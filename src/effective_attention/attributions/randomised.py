@@ -38,8 +38,9 @@ def randomised(seen: Trace, *, top: int | None = None, seed: int = 0) -> PreTrai
     layers = layer_modules(seen)
     if top is not None and not 1 <= top <= len(layers):
         raise ValueError(f"top must be from 1 to {len(layers)}, the layers of the model, or None for all, got {top!r}")
-    fresh = _built(model, seed)
-    _copy_others(model, fresh, layers if top is None else layers[-top:])
+    with torch.inference_mode(False):  # gradients are asked of it too, wherever it is made
+        fresh = _built(model, seed)
+        _copy_others(model, fresh, layers if top is None else layers[-top:])
     return fresh
 
 

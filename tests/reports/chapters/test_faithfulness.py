@@ -12,7 +12,7 @@ import pytest
 from effective_attention.analyses.common.protocol import PRESETS, protocol_facts
 from effective_attention.reports.chapters import CHAPTERS
 from effective_attention.reports.chapters.faithfulness import CHAPTER
-from effective_attention.reports.chapters.faithfulness.reductions import league, ranking
+from effective_attention.reports.chapters.faithfulness.reductions import TRUTH, league, ranking
 from effective_attention.reports.chapters.faithfulness.tables import correlations, league_table
 from effective_attention.reports.drawing.files import write_figures
 from effective_attention.reports.drawing.style import COLOURS
@@ -108,11 +108,14 @@ def test_the_papers_numbers_as_the_issue_quotes_them() -> None:
 
 def test_the_subjects_figure_is_drawn_only_where_subjects_are_known(make_tables: Make, tmp_path: Path) -> None:
     table = make_tables()["faithfulness"]
-    without = table[table["measure"] != "subject_first"]
-    assert can_draw("faithfulness_subject", table)
-    assert not can_draw("faithfulness_subject", without)
+    without = table[~table["measure"].isin(TRUTH)]
+    for name in ("faithfulness_subject", "faithfulness_truth"):
+        assert can_draw(name, table)
+        assert not can_draw(name, without)
     written = write_figures(tmp_path, {"faithfulness": without}, CHAPTERS)
-    assert [path.stem for path in written] == ["faithfulness", "faithfulness_layers"]
+    assert [path.stem for path in written] == [
+        "faithfulness", "faithfulness_ranks", "faithfulness_checks", "faithfulness_layers",
+    ]  # fmt: skip
     mixed = pd.concat([make_tables("agreement")["faithfulness"], without])
     axes = plots(FIGURES["faithfulness_subject"](mixed))
     assert [axis.get_ylabel().split("\n")[0] for axis in axes[::2]] == ["Verb number"]
@@ -130,7 +133,7 @@ def test_the_league_says_mean_and_interval_and_dashes_what_is_missing(make_table
     grid = league_table(table)
     assert grid.columns[3:] == [
         "Spearman with blank-out", "Spearman with gradients", "comprehensiveness", "sufficiency", "subject first",
-        "ms per example",
+        "mean reciprocal rank", "relevance mass", "top token", "in the top 3", "in the top 5", "ms per example",
     ]  # fmt: skip
     assert len(grid.rows) == 7 * 2 + 5
     (row,) = [row for row in grid.rows if row[1:3] == ["flow", "effective"]]
@@ -139,7 +142,7 @@ def test_the_league_says_mean_and_interval_and_dashes_what_is_missing(make_table
     assert row[5] == f"{one['value']:.3f} [{one['low']:.3f}, {one['high']:.3f}]"
     one = mine.loc["spearman_blank_out", 2]
     assert row[3] == f"{one['value']:.2f} [{one['low']:.2f}, {one['high']:.2f}]"
-    assert "[" not in row[8]  # time has no interval
+    assert "[" not in row[-1]  # time has no interval
     (row,) = [row for row in grid.rows if row[1] == "input gradient"]
     assert (row[2], row[4]) == (NONE, NONE)
 
@@ -197,8 +200,8 @@ def test_the_protocol_is_said_in_words_and_protocols_are_not_averaged(make_table
 
 def test_a_report_without_subjects_lacks_that_figure_only(make_tables: Make, make_facts: Make, tmp_path: Path) -> None:
     table: pd.DataFrame = make_tables()["faithfulness"]
-    without = table[table["measure"] != "subject_first"]
-    for name, mine, count in (("whole", table, 3), ("without", without, 2)):
+    without = table[~table["measure"].isin(TRUTH)]
+    for name, mine, count in (("whole", table, 6), ("without", without, 4)):
         write_report(tmp_path / f"{name}.html", [RunResults(make_facts(), {"faithfulness": mine})])
         assert (tmp_path / f"{name}.html").read_text(encoding="utf-8").count("<img") == count
     assert "subject first" not in (tmp_path / "without.html").read_text(encoding="utf-8")

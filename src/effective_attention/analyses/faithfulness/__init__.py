@@ -21,6 +21,10 @@ is over examples, as in the paper; ``low`` and ``high`` are a 95 % bootstrap int
 cannot be ranked (one word, or the same score for all) is left out of that mean; ``count`` says how many were in,
 ``examples`` how many were asked. ``milliseconds`` an example come on top of the forward pass.
 
+Beyond that: ways to erase (``ways``: whole words; blanks; hidden from attention), measures against the empty text
+(``normalised_``), measures of pointing at the word that decides (``truth``), and two tests of the methods themselves,
+asked for by ``sanity`` and ``stability`` (``changes``). Methods are compared pair by pair on one measure (``pairs``).
+
 ``measures`` is the list of what is measured: a new one is a line there. ``asked`` is what a measure may read.
 """
 
@@ -28,7 +32,8 @@ from __future__ import annotations
 
 from effective_attention.analyses.faithfulness.analysis import Faithfulness
 from effective_attention.analyses.faithfulness.measures import MEASURES, Measure
+from effective_attention.analyses.faithfulness.pairs import DIFFERENCE, RANK
 from effective_attention.analyses.faithfulness.subject import subject_first
 from effective_attention.analyses.faithfulness.table import COST, SCHEMA
 
-__all__ = ["COST", "MEASURES", "SCHEMA", "Faithfulness", "Measure", "subject_first"]
+__all__ = ["COST", "DIFFERENCE", "MEASURES", "RANK", "SCHEMA", "Faithfulness", "Measure", "subject_first"]

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Any, get_args
 
 import pandas as pd
 import torch
 from torch import Tensor
 
 from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
-from effective_attention.analyses.common.options import check_graph_options, check_limit, is_whole_number
+from effective_attention.analyses.common.options import check_graph_options, check_limit
 from effective_attention.analyses.common.protocol import Target, choose_protocol, no_sum, protocol_facts, targets
 from effective_attention.analyses.common.samples import in_sample, only, sample
 from effective_attention.analyses.common.tokens import written
 from effective_attention.analyses.faithfulness.agreement import beside, references
 from effective_attention.analyses.faithfulness.asked import Asked
-from effective_attention.analyses.faithfulness.table import SCHEMA, costs, measured, places, summary
+from effective_attention.analyses.faithfulness.options import check_more, check_options
+from effective_attention.analyses.faithfulness.readings import Readings
+from effective_attention.analyses.faithfulness.table import SCHEMA, comparison, costs, joined, measured, places, summary
+from effective_attention.analyses.faithfulness.ways import choose_ways
 from effective_attention.attention.trace import Trace
 from effective_attention.attributions.attribute import Attribution, attribute, runs
-from effective_attention.attributions.erasure import SHARES, How
+from effective_attention.attributions.erasure import SHARES
 from effective_attention.attributions.perturbations import blank_id
-from effective_attention.attributions.ranking import Ties
+from effective_attention.attributions.ranking import Ties, few_examples
 from effective_attention.attributions.registry import ALL, choose, impossible
 from effective_attention.attributions.request import AttributionRequest
 from effective_attention.attributions.shared_work import STEPS, Query, Settings
@@ -43,7 +45,11 @@ class Faithfulness(SplitAnalysis):
         convention: What becomes of negative weights: ``absolute`` or ``positive``.
         steps: Of integrated gradients.
         shares: Of the tokens that are erased.
-        erase: ``delete`` tokens, as ERASER does, or ``blank`` them.
+        erase: ``delete`` tokens, as ERASER does, ``blank`` them, or ``hide`` them from attention; or a list of these.
+        unit: What is erased, ``token`` or ``word``, or a list of both.
+        sanity: Whether every method also explains the model with random layers, for ``randomised``.
+        stability: Whether it also explains pairs whose texts are exchanged, for ``stability``.
+        compare: The measure by which methods are ranked and compared pair by pair, erased in the first way; None: none.
         methods: ``all`` that are registered, or a list of names, whose order is that of the results; ``module:name``
             imports the module first, so that it can register a method of its own.
         receptive_field: Whether every rollout and flow is divided by what even attention would bring (see
@@ -71,7 +77,11 @@ class Faithfulness(SplitAnalysis):
         convention: str = "absolute",
         steps: int = STEPS,
         shares: Sequence[float] = SHARES,
-        erase: str = "delete",
+        erase: str | Sequence[str] = "delete",
+        unit: str | Sequence[str] = "token",
+        sanity: bool = False,
+        stability: bool = False,
+        compare: str | None = "comprehensiveness",
         methods: str | Sequence[str] = ALL,
         receptive_field: bool | None = None,
         protocol: str = "ours",
@@ -94,7 +104,9 @@ class Faithfulness(SplitAnalysis):
         self.convention: Convention = convention  # type: ignore[assignment]
         self.steps = steps
         self.shares = tuple(shares)
-        self.erase: How = erase  # type: ignore[assignment]
+        self.ways = choose_ways(unit, erase)
+        self.more = check_more(sanity=sanity, stability=stability, compare=compare)
+        self.compare = compare
         self.receptive_field = receptive_field
         self.chosen = choose(methods, _METHODS)
         self.all_chosen = methods == ALL
@@ -107,14 +119,17 @@ class Faithfulness(SplitAnalysis):
     def setup(self, context: Context) -> Analysis:
         """Draw the sample, and make room for one number per example and place."""
         super().setup(context)
-        _check(context, row=self.row, steps=self.steps, shares=self.shares, erase=self.erase)
+        check_options(context, row=self.row, steps=self.steps, shares=self.shares)
         self.settings = self._settings(context)
         self.used = sample(context, self.limit)
         self.impossible = self._impossible(context)
         self.methods = [method for method in self.chosen if method.name not in self.impossible]
         self.beside = beside(self.methods, self.protocol)
         self.league = [(attention, method.name) for method, attention in runs(self.methods)]
-        self.places = places(self.league, context.layers)
+        self.places = places(self.league, context.layers, self.ways)
+        words = any(way.unit == "word" for way in self.ways)
+        delimiters = self.protocol.delimiters
+        self.readings = Readings(context, self.settings, self.methods, delimiters, words, self.more)
         self.add_sum("values", int(self.used.sum()), len(self.places))
         self.add_sum("filled", int(self.used.sum()))
         self.add_sum("seconds", len(self.league))
@@ -169,37 +184,30 @@ class Faithfulness(SplitAnalysis):
         self.seconds += torch.tensor([one.seconds for one in league], device=self.seconds.device)
         known = references(request, every, self.protocol)
         return Asked(
-            request, league, known, words, ranked, self.protocol, self.shares, self.erase, self.settings.unknown
+            request,
+            league,
+            known,
+            words,
+            ranked,
+            self.protocol,
+            self.shares,
+            self.ways,
+            self.settings.unknown,
+            **self.readings.of(request, ranked),
         )
 
     def compute(self) -> pd.DataFrame:
         for reason in dict.fromkeys(self.impossible.values()):
             names = [name for name, own in self.impossible.items() if own == reason]
             log.warning("faithfulness leaves out %s: %s", ", ".join(names), reason)
+        self.readings.warn()
         values = self.values[self.filled > 0].cpu()
+        too_few = few_examples(len(values))
+        if too_few is not None:
+            log.warning("faithfulness: %s", too_few)
         table = pd.concat([pd.DataFrame(self.places), summary(values, self.context.seed)], axis=1)
         rows = costs(self.league, self.seconds.tolist(), len(values))
-        table = pd.concat([table[table["count"] > 0], rows], ignore_index=True).astype({"layer": "Int64"})
+        pairs = comparison(values, self.places, self.compare, self.ways[0], self.context.seed)
+        table = joined([table[table["count"] > 0], rows, pairs])
         said = protocol_facts(self.preset, self.protocol)
-        return table.assign(receptive_field=self.settings.receptive_field, **said, examples=len(values))
-
-
-def _check(context: Context, **options: Any) -> None:
-    if context.task is None:
-        raise UserError("analysis faithfulness needs a task: it explains what the model answers")
-    wanted = {
-        "row": (
-            options["row"] is None or (is_whole_number(options["row"], 0) and options["row"] < context.max_length),
-            f"null or from 0 to {context.max_length - 1}",
-        ),
-        "steps": (is_whole_number(options["steps"], 1), "at least 1"),
-        "shares": (_are_shares(options["shares"]), "numbers above 0, up to 1"),
-        "erase": (options["erase"] in get_args(How), " or ".join(get_args(How))),
-    }
-    for name, (good, words) in wanted.items():
-        if not good:
-            raise UserError(f"analysis.faithfulness.{name} must be {words}, got {options[name]!r}")
-
-
-def _are_shares(values: Any) -> bool:
-    return len(values) > 0 and all(isinstance(value, int | float) and 0 < value <= 1 for value in values)
+        return table.assign(receptive_field=self.settings.receptive_field, **said, examples=len(values))[SCHEMA.names]

@@ -14,8 +14,8 @@ from matplotlib.ticker import MaxNLocator
 from effective_attention.reports.drawing.style import tidy_axes
 
 _INK = "#444444"
-_FIRST_BAR = 1.03  # shares of the panel's width, from its left side
-_NEXT_BAR = 0.035
+_BAR = 0.022  # of the panel's width, for each column of bars
+_BESIDE = 0.03  # between dots and bars
 
 
 def draw_average_ranks(
@@ -40,18 +40,45 @@ def draw_average_ranks(
     for place, rank, colour in zip(places, ranks, colours, strict=True):
         axes.plot([rank], [place], "o", color=colour, markersize=3, markeredgewidth=0)
     axes.set_yticks(places, names)
-    _ruler(axes, min(ranks), difference, len(names))
-    for number, (first, last) in enumerate(groups):
-        across = _FIRST_BAR + _NEXT_BAR * number
-        ends = [first - 0.25, last + 0.25]
-        look = {"color": _INK, "linewidth": 1.6, "solid_capstyle": "butt", "clip_on": False}
-        axes.plot([across, across], ends, transform=axes.get_yaxis_transform(), **look)
     axes.set_ylim(len(names) - 0.4, -1.9)
-    axes.xaxis.set_major_locator(MaxNLocator(5))
+    _ruler(axes, ranks[0], difference, len(names))
+    _bars(axes, ranks, groups)
     axes.grid(axis="y", color="#eeeeee", linewidth=0.5)
     axes.set_axisbelow(True)
     axes.tick_params(axis="y", length=0)
     tidy_axes(axes)
+
+
+def columns_of(groups: Sequence[tuple[int, int]]) -> list[int]:
+    """Give each group the first column in which it meets no other; groups come in the order of their first places.
+
+    >>> columns_of([(0, 3), (2, 5), (4, 6), (7, 9)])
+    [0, 1, 0, 0]
+    """
+    ends: list[int] = []
+    found = []
+    for first, last in groups:
+        column = next((number for number, end in enumerate(ends) if end < first), len(ends))
+        ends[column : column + 1] = [last]
+        found.append(column)
+    return found
+
+
+def _bars(axes: Axes, ranks: Sequence[float], groups: Sequence[tuple[int, int]]) -> None:
+    """Draw the groups in a strip at the right of the dots; the axis of ranks ends where the strip begins."""
+    columns = columns_of(groups)
+    strip = _BESIDE + _BAR * (max(columns, default=-1) + 1)
+    margin = 0.03 * max(ranks[-1] - ranks[0], 1)
+    low, high = ranks[0] - margin, ranks[-1] + margin
+    axes.set_xlim(low, low + (high - low) / (1 - strip))
+    axes.spines["bottom"].set_bounds(low, high)
+    ticks = MaxNLocator(5, steps=[1, 2, 5, 10]).tick_values(low, high)
+    axes.set_xticks([tick for tick in ticks if low <= tick <= high])
+    for column, (first, last) in zip(columns, groups, strict=True):
+        across = 1 - strip + _BESIDE + _BAR * column
+        ends = [first - 0.25, last + 0.25]
+        line = axes.plot([across, across], ends, color=_INK, linewidth=1.6, solid_capstyle="butt")[0]
+        line.set_transform(axes.get_yaxis_transform())
 
 
 def _ruler(axes: Axes, start: float, difference: float, most: int) -> None:

@@ -6,6 +6,7 @@ of Table 3 (SST-2, DistilBERT).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from textwrap import wrap
 from typing import Any
 
@@ -19,9 +20,11 @@ from pandas import DataFrame
 
 from effective_attention.reports.chapters.faithfulness.reductions import (
     ARROWS,
+    CHECKS,
     CORRELATIONS,
     LAYERED,
     LEAGUE,
+    POINTING,
     TITLES,
     WITHOUT,
     league,
@@ -33,7 +36,10 @@ from effective_attention.reports.drawing.style import COLOURS, DOUBLE, MARKERS, 
 from effective_attention.reports.papers.abnar2020 import abnar_line
 from effective_attention.reports.reductions import Panel, attentions, one_line, panels
 
-_BROKEN = {"comprehensiveness": "comprehen-\nsiveness"}  # words that are longer than a panel is wide
+_BROKEN = {
+    "comprehensiveness": "comprehen-\nsiveness",
+    "normalised_comprehensiveness": "normalised com-\nprehensiveness",
+}  # words that are longer than a panel is wide
 _OTHER = "#b35806"  # methods that do not read attention
 _SHIFT = {"standard": -0.17, "effective": 0.17, WITHOUT: 0.0}
 
@@ -41,8 +47,24 @@ _SHIFT = {"standard": -0.17, "effective": 0.17, WITHOUT: 0.0}
 @styled
 def faithfulness(table: DataFrame) -> Figure:
     """Draw methods by measure, with 95 % intervals: a line of panels per task, each sorted by comprehensiveness."""
+    return _league_figure(table, LEAGUE)
+
+
+@styled
+def faithfulness_checks(table: DataFrame) -> Figure:
+    """Draw the checks of measures and methods likewise."""
+    return _league_figure(table, CHECKS)
+
+
+@styled
+def faithfulness_truth(table: DataFrame) -> Figure:
+    """Draw how well methods point at the word that decides likewise."""
+    return _league_figure(table, POINTING)
+
+
+def _league_figure(table: DataFrame, wanted: Sequence[str]) -> Figure:
     shown = panels(table)
-    measures = [name for name in LEAGUE if name in set(table["measure"])]
+    measures = [name for name in wanted if name in set(table["measure"])]
     methods = max(panel.table["method"].nunique() for panel in shown)
     height = (0.19 * methods + 0.55) * len(shown) + 0.25
     figure, axes = grid(len(shown), len(measures), width=DOUBLE, height=height)
@@ -54,8 +76,13 @@ def faithfulness(table: DataFrame) -> Figure:
             axis.set_title(f"{_in_lines(measure)} {ARROWS[measure]}", fontsize=6.5)
             axis.set_yticks(range(len(order)), [method_title(name) for name in order] if axis is line[0] else [])
         line[0].set_ylabel(one_line(panel.title))
-    _key(figure, rows)
+    key(figure, rows)
     return figure
+
+
+def colour_of(attention: str) -> str:
+    """Return the colour of an attention; of methods that read none, one of their own."""
+    return COLOURS.get(attention, _OTHER)
 
 
 def _in_lines(measure: str) -> str:
@@ -68,7 +95,7 @@ def _dots(axes: Axes, rows: DataFrame, order: list[str], *, log: bool = False) -
     columns = ["method", "attention", "value", "low", "high"]
     for method, attention, value, low, high in rows[columns].itertuples(index=False):
         place = order.index(method) + _SHIFT[attention]
-        colour = COLOURS.get(attention, _OTHER)
+        colour = colour_of(attention)
         if np.isfinite(low) and np.isfinite(high):
             axes.plot([low, high], [place, place], color=colour, linewidth=0.9, solid_capstyle="butt")
         axes.plot([value], [place], "o", color=colour, markersize=2.6, markeredgewidth=0)
@@ -93,11 +120,11 @@ def _log_axis(axes: Axes) -> None:
     axes.minorticks_off()
 
 
-def _key(figure: Figure, rows: DataFrame) -> None:
+def key(figure: Figure, rows: DataFrame) -> None:
     """Add a legend of the attentions that the rows have."""
     names = {"standard": "standard attention", "effective": "effective attention", WITHOUT: "without attention"}
     used = [name for name in names if name in set(rows["attention"])]
-    dots = [Line2D([], [], color=COLOURS.get(name, _OTHER), marker="o", markersize=3) for name in used]
+    dots = [Line2D([], [], color=colour_of(name), marker="o", markersize=3) for name in used]
     figure.legend(dots, [names[name] for name in used], loc="outside lower center", ncols=len(used), handlelength=1.6)
 
 
@@ -166,7 +193,7 @@ def faithfulness_subject(table: DataFrame) -> Figure:
         right.set_yticks(range(len(order)), [method_title(name) for name in order])
         right.set_xlabel("share of sentences, last layer")
     axes[-1, 0].set_xlabel("layer")
-    _key(figure, rows)
+    key(figure, rows)
     return figure
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pandas import DataFrame
 
+from effective_attention.attributions.ranking import few_examples
 from effective_attention.reports.findings import said_of
 from effective_attention.reports.reductions import panels
 
@@ -40,3 +41,12 @@ def _sentence(table: DataFrame) -> str:
         _DELIMITERS[bool(row["delimiters"])],
     )
     return f"{_PRESETS[row['protocol']]}: {'; '.join(parts)}."
+
+
+def how_many_examples(table: DataFrame) -> list[str]:
+    """Say of panels with few examples that their intervals are too short."""
+    said = []
+    for panel in panels(table):
+        too_few = few_examples(int(panel.table["examples"].max()))
+        said += [] if too_few is None else [said_of(panel, table, f"{too_few}.")]
+    return said

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from pandas import DataFrame
 
+from effective_attention.analyses.faithfulness import COST
 from effective_attention.reports.chapters.faithfulness.reductions import (
+    CHECKS,
     CORRELATIONS,
     LAYERED,
+    LEAGUE,
     TITLES,
+    TRUTH,
     WITHOUT,
     league,
     method_title,
@@ -21,27 +25,42 @@ from effective_attention.reports.grid import NONE, Grid
 from effective_attention.reports.papers.abnar2020 import abnar_line
 from effective_attention.reports.reductions import Panel, attentions, one_line, panels
 
-_DIGITS = {"spearman_blank_out": 2, "spearman_gradients": 2, "subject_first": 2}
+_DIGITS = dict.fromkeys((*CORRELATIONS, *TRUTH, *CHECKS), 2)
 """How many decimals a measure is printed with; three if it is not named here."""
 
 
 def league_table(table: DataFrame) -> Grid:
     """Return every method in the last layer: mean and 95 % interval of each measure, most comprehensive first."""
-    measures = [name for name in TITLES if name in set(table["measure"])]
+    return _league(
+        table, (*LEAGUE[:-1], *TRUTH, COST), "All methods, last layer: mean and 95 % interval over examples."
+    )
+
+
+def checks_table(table: DataFrame) -> Grid:
+    """Return the checks of every method in the last layer."""
+    caption = (
+        "Checks, last layer: mean and 95 % interval over examples. Where nothing is lost without any word a text is "
+        "left out of normalised measures."
+    )
+    return _league(table, CHECKS, caption)
+
+
+def _league(table: DataFrame, wanted: Sequence[str], caption: str) -> Grid:
+    measures = [name for name in wanted if name in set(table["measure"])]
     rows = []
-    for panel in panels(table):
+    for panel in panels(table) if measures else ():
         found = league(panel.table).set_index(["method", "attention", "measure"])
         places = dict.fromkeys((method, kind) for method, kind, _ in found.index)
         for method in ranking(found.reset_index()):
             for kind in (kind for name, kind in places if name == method):
-                cells = [_interval(found, (method, kind, measure)) for measure in measures]
+                cells = [interval(found, (method, kind, measure)) for measure in measures]
                 label = NONE if kind == WITHOUT else kind
                 rows.append([one_line(panel.title), method_title(method), label, *cells])
     columns = ["task", "method", "attention", *(TITLES[name] for name in measures)]
-    return Grid("All methods, last layer: mean and 95 % interval over examples.", columns, rows, labels=3)
+    return Grid(caption, columns, rows, labels=3)
 
 
-def _interval(found: DataFrame, place: tuple[str, str, str]) -> str:
+def interval(found: DataFrame, place: tuple[str, str, str]) -> str:
     """Return a cell such as ``0.71 [0.66, 0.75]``; a dash where nothing was measured."""
     if place not in found.index:
         return NONE
