@@ -17,6 +17,7 @@ from effective_attention.analyses.faithfulness import SCHEMA as FAITHFULNESS
 from effective_attention.analyses.identified import SCHEMA as IDENTIFIED
 from effective_attention.analyses.number_flip import SCHEMA as NUMBER_FLIP
 from effective_attention.analyses.pronouns import SCHEMA as PRONOUNS
+from effective_attention.analyses.protocols import SCHEMA as PROTOCOLS
 from effective_attention.analyses.sinks import SCHEMA as SINKS
 from effective_attention.analyses.token_type_profile import SCHEMA as TOKEN_TYPE_PROFILE
 
@@ -39,6 +40,7 @@ def fake_b(task: str, seed: int, layers: int, heads: int) -> dict[str, pd.DataFr
         "pronouns": pronouns(random, layers),
         "number_flip": number_flip(random, layers),
         "faithfulness": faithfulness(random, layers),
+        "protocols": protocols(random, layers),
         "alternative_attention": alternative_attention(random, layers, heads),
         "token_type_profile": token_type_profile(random, layers, heads),
         "identified": identified(random, layers, heads),
@@ -125,6 +127,17 @@ def faithfulness(random: np.random.Generator, layers: int, protocol: str = "ours
     table.loc[rank, "value"] = table.loc[rank, "value"].rank()
     table = table.assign(count=100, examples=100, **protocol_facts(protocol, PRESETS[protocol]))
     FAITHFULNESS.check(table, "faithfulness")
+    return table
+
+
+def protocols(random: np.random.Generator, layers: int) -> pd.DataFrame:
+    """Make up correlations of which rollout is surely above raw attention, and flow neither above nor below it."""
+    table = PROTOCOLS.fake(random, {"layer": range(layers), "delimiters": [False, True], "convention": ["absolute"]})
+    levels = {"raw": 0.1, "rollout": 0.4, "flow": 0.15, "rollout - raw": 0.3, "flow - raw": 0.05}
+    value = table["method"].map({**levels, "flow - rollout": -0.25}) + 0.004 * table["value"]
+    spread = {"std": 0.3, "low": value - 0.08, "high": value + 0.08}
+    table = table.assign(value=value, **spread, target="predicted", count=100, examples=100)
+    PROTOCOLS.check(table, "protocols")
     return table
 
 

@@ -9,13 +9,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import torch
-from scipy import stats
 
 from effective_attention.analyses.common.run import run_analyses
 from effective_attention.analyses.faithfulness import SCHEMA, Faithfulness
 from effective_attention.attributions import flow as flow_method
-from effective_attention.graphs.flow import attention_flow
+from helpers.plain_agreement import (
+    blank_out_of,
+    by_scipy,
+    by_the_formula,
+    maps_of,
+    probability,
+    summed,
+    words_of,
+)
 
 METHODS = ["raw", "rollout", "flow"]
 QUICK: dict[str, Any] = {"limit": None, "methods": METHODS, "steps": 1, "shares": [0.2]}
@@ -30,52 +36,6 @@ def league(subject: Any, context: Any, **options: Any) -> pd.DataFrame:
 def mean_of(table: pd.DataFrame, method: str, measure: str, attention: str, layer: int) -> float:
     rows = table[(table["method"] == method) & (table["measure"] == measure) & (table["layer"] == layer)]
     return float(rows.loc[rows["attention"] == attention, "value"].item())
-
-
-# --- plain versions ---
-
-
-def summed(subject: Any, one: Any, label: int = 0) -> Any:
-    """Absolute sum of the gradient at the output of BERT's embeddings, positions and layer norm included."""
-    starts = []
-
-    def leaf(_module: Any, _inputs: Any, output: Any) -> Any:
-        starts.append(output.detach().requires_grad_())
-        return starts[-1]
-
-    given = {name: tensor for name, tensor in one.inputs.items() if name not in ("labels", "index")}
-    hook = subject.model.bert.embeddings.register_forward_hook(leaf)
-    try:
-        subject.model(**given).logits[0, label].backward()
-    finally:
-        hook.remove()
-        subject.model.zero_grad()
-    return np.abs(starts[0].grad[0].sum(dim=-1).numpy())
-
-
-def maps_of(one: Any, attention: str, layer: int) -> dict[str, Any]:
-    """All queries by all keys, in loops over layers; negative weights by absolute value, rows as shares."""
-    graph = torch.stack([each.part(attention)[0].double().abs().mean(dim=0) for each in one.layers])
-    graph = graph / graph.sum(dim=-1, keepdim=True)
-    rolled = torch.eye(graph.shape[-1], dtype=torch.float64)
-    for weights in graph[: layer + 1]:
-        rolled = (0.5 * weights + 0.5 * torch.eye(len(weights), dtype=torch.float64)) @ rolled
-    flow = attention_flow(graph)[layer]
-    flow = flow / flow.sum(dim=-1, keepdim=True)
-    return {name: each.numpy() for name, each in (("raw", graph[layer]), ("rollout", rolled), ("flow", flow))}
-
-
-def by_the_formula(one: Any, other: Any) -> float:
-    left, right = (stats.rankdata(values, method="dense") for values in (one, other))
-    return 1 - 6 * float(((left - right) ** 2).sum()) / (len(left) * (len(left) ** 2 - 1))
-
-
-def by_scipy(one: Any, other: Any) -> float:
-    return float(stats.spearmanr(one, other).statistic)
-
-
-def words_of(one: Any) -> Any:
-    return ((one.tokens["kind"] == 0) | (one.tokens["kind"] == 1))[0].numpy()
 
 
 # --- the paper's protocol ---
@@ -162,7 +122,7 @@ def test_query_alone_changes_raw_rollout_and_flow_only(subject: Any, context: An
         moved = [table.loc[table["method"] == method, "value"].to_numpy() for table in (row, largest)]
         assert np.abs(moved[0] - moved[1]).max() > 0.01
     maps = [maps_of(one, "standard", 1)["flow"].max(axis=0)[words_of(one)] for one in singles]
-    worth = [blank_out_of(subject, one, int(one.logits[0].argmax())) for one in singles]
+    worth = [blank_out_of(subject, one, int(one.logits[0].argmax()))[words_of(one)] for one in singles]
     expected = np.nanmean([by_scipy(*both) for both in zip(maps, worth, strict=True)])
     got = mean_of(largest, "flow", "spearman_blank_out", "standard", 1)
     assert got == pytest.approx(expected, abs=3e-2)
@@ -175,21 +135,6 @@ def test_summed_gradients_are_no_method_so_the_norm_is_compared_with_them(subjec
     assert "spearman_blank_out" not in measured["blank_out"]
 
 
-def probability(subject: Any, inputs: Any, label: int) -> float:
-    with torch.no_grad():
-        given = {name: tensor for name, tensor in inputs.items() if name not in ("labels", "index")}
-        return float(subject.model(**given).logits.double().softmax(dim=-1)[0, label])
-
-
-def blank_out_of(subject: Any, one: Any, label: int) -> Any:
-    whole, losses = probability(subject, one.inputs, label), []
-    for place in np.flatnonzero(words_of(one)):
-        ids = one.inputs["input_ids"].clone()
-        ids[0, place] = subject.data.tokenizer.unk_token_id
-        losses.append(whole - probability(subject, {**one.inputs, "input_ids": ids}, label))
-    return np.abs(losses)
-
-
 @pytest.mark.parametrize("target", ["predicted", "correct", "first"])
 def test_the_target_is_that_of_methods_references_and_erasure(
     subject: Any, context: Any, singles: list[Any], target: str
@@ -200,7 +145,7 @@ def test_the_target_is_that_of_methods_references_and_erasure(
         labels = {"predicted": int(one.logits[0].argmax()), "correct": int(one.inputs["labels"][0]), "first": 0}
         label, places = labels[target], np.flatnonzero(words_of(one))
         weights = one.layers[1].attention[0].mean(dim=0)[0].numpy()[places]
-        agreement.append(by_scipy(weights, blank_out_of(subject, one, label)))
+        agreement.append(by_scipy(weights, blank_out_of(subject, one, label)[places]))
         top = places[np.argsort(-weights, kind="stable")[: int(np.ceil(len(places) / 2))]]
         keep = np.setdiff1d(np.arange(one.inputs["input_ids"].shape[1]), top)
         rest = {name: tensor[:, keep] for name, tensor in one.inputs.items() if tensor.ndim == 2}
