@@ -15,7 +15,15 @@ import torch
 from scipy import stats
 
 from effective_attention.analyses.common.run import run_analyses
-from effective_attention.analyses.faithfulness import MEASURES, SCHEMA, Faithfulness, subject_first
+from effective_attention.analyses.faithfulness import (
+    COST,
+    DIFFERENCE,
+    MEASURES,
+    RANK,
+    SCHEMA,
+    Faithfulness,
+    subject_first,
+)
 from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.attributions import registry
 from effective_attention.attributions.attribute import runs
@@ -70,7 +78,7 @@ def test_every_method_and_measure_is_there(table: pd.DataFrame, context: Any) ->
     shown = list(zip(league["attention"].fillna("none"), league["method"], strict=True))
     assert shown == [(attention or "none", method.name) for method, attention in runs(registry.registered())]
     reading = [method for method in registry.registered() if method.reads_attention]
-    assert set(table["measure"]) <= {*(measure.name for measure in MEASURES), "milliseconds"}
+    assert set(table["measure"]) <= {*(measure.name for measure in MEASURES), RANK, DIFFERENCE, COST}
     layered = table[(table["measure"] == "spearman_blank_out") & table["attention"].notna()]
     assert len(layered) == len(ATTENTIONS) * len(reading) * context.layers
     assert "subject_first" not in set(table["measure"])  # these texts have no gold subject
@@ -117,7 +125,8 @@ def test_a_sample_is_the_same_examples_however_they_are_batched(make_subject: An
         small = make_subject(batch_size=size, examples=6)
         context = small.context(seed=3, task=small.data.task)
         made = run_analyses(small, {"faithfulness": Faithfulness(limit=3, steps=2).setup(context)})["faithfulness"]
-        found.append(made[made["measure"] != "milliseconds"])
+        found.append(numbers(made)[lambda rows: ~rows["measure"].str.startswith("normalised")])
+        made = found[-1]
         assert set(made["count"]) == {3} == set(made["examples"])
     np.testing.assert_allclose(found[0]["value"], found[1]["value"], atol=1e-2)
 
@@ -198,7 +207,14 @@ def test_regression(make_subject: Any) -> None:
             {"convention": "squared"},
             r"analysis\.faithfulness\.convention must be one of absolute, positive, got 'squared'",
         ),
-        ({"erase": "burn"}, r"analysis\.faithfulness\.erase must be delete or blank, got 'burn'"),
+        ({"erase": "burn"}, r"analysis\.faithfulness\.erase must be delete or blank or hide, or a list .* got 'burn'"),
+        ({"erase": ["hide", "hide"]}, r"erase must be .* or a list of these, each once, got \['hide', 'hide'\]"),
+        ({"erase": []}, r"analysis\.faithfulness\.erase must be .* got \[\]"),
+        ({"unit": "letter"}, r"analysis\.faithfulness\.unit must be word or token, or a list .* got 'letter'"),
+        ({"sanity": "yes"}, r"analysis\.faithfulness\.sanity must be true or false, got 'yes'"),
+        ({"stability": 1}, r"analysis\.faithfulness\.stability must be true or false, got 1"),
+        ({"compare": "speed"}, r"analysis\.faithfulness\.compare must be null or one of .* got 'speed'"),
+        ({"compare": "randomised"}, r"compare must be measured: randomised needs sanity=true, got 'randomised'"),
         (
             {"methods": ["rolout"]},
             r"analysis\.faithfulness\.methods must be .* got 'rolout'; did you mean rollout\? known:",
@@ -233,9 +249,10 @@ def methods_of(table: pd.DataFrame) -> list[str]:
 
 
 def numbers(table: pd.DataFrame) -> pd.DataFrame:
-    """All but what the machine needed."""
-    rows = table[table["measure"] != "milliseconds"].reset_index(drop=True)
-    return rows.assign(attention=rows["attention"].astype("string"))  # of objects where all are missing
+    """All but what the machine needed, and what depends on the other methods."""
+    rows = table[~table["measure"].isin([COST, RANK, DIFFERENCE])].reset_index(drop=True)
+    texts = rows.select_dtypes(["object", "string"]).columns
+    return rows.astype(dict.fromkeys(texts, "string"))  # of objects where all are missing
 
 
 @pytest.mark.parametrize(

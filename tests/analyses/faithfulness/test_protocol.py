@@ -28,7 +28,9 @@ QUICK: dict[str, Any] = {"limit": None, "methods": METHODS, "steps": 1, "shares"
 
 
 def league(subject: Any, context: Any, **options: Any) -> pd.DataFrame:
-    made = run_analyses(subject, {"faithfulness": Faithfulness(**{**QUICK, **options}).setup(context)})["faithfulness"]
+    made = run_analyses(subject, {"faithfulness": Faithfulness(**{**QUICK, **options}, compare=None).setup(context)})[
+        "faithfulness"
+    ]
     SCHEMA.check(made, "faithfulness")
     return made[made["measure"] != "milliseconds"]
 

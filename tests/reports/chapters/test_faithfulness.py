@@ -12,11 +12,13 @@ import pytest
 from effective_attention.analyses.common.protocol import PRESETS, protocol_facts
 from effective_attention.reports.chapters import CHAPTERS
 from effective_attention.reports.chapters.faithfulness import CHAPTER
-from effective_attention.reports.chapters.faithfulness.reductions import TRUTH, league, ranking
+from effective_attention.reports.chapters.faithfulness.comparisons import against_the_best, found_differences
+from effective_attention.reports.chapters.faithfulness.erasures import found_erasures, ways_table
+from effective_attention.reports.chapters.faithfulness.reductions import TRUTH, league, method_title, ranking
 from effective_attention.reports.chapters.faithfulness.tables import correlations, league_table
 from effective_attention.reports.drawing.files import write_figures
 from effective_attention.reports.drawing.style import COLOURS
-from effective_attention.reports.grid import NONE
+from effective_attention.reports.grid import NONE, number, span
 from effective_attention.reports.measured import measured
 from effective_attention.reports.papers.abnar2020 import ABNAR
 from effective_attention.reports.report import write_report
@@ -224,3 +226,93 @@ def test_any_choice_of_methods_can_be_drawn_and_told(make_tables: Make, methods:
     assert not can_draw("faithfulness_layers", few)
     assert league_table(few).rows
     assert correlations(few).rows == []
+
+
+# --- which differences are real, ways to erase, few examples ---
+
+
+def compared(make_tables: Make, ranks: list[float]) -> pd.DataFrame:
+    """Return a table of four methods with these average ranks over 30 examples, and every pair of them."""
+    table: pd.DataFrame = make_tables()["faithfulness"]
+    methods = ["blank_out", "random", "input_gradient", "gradient_x_input"]
+    mine = table[table["method"].isin(methods) & (table["other_method"].isna() | table["other_method"].isin(methods))]
+    mine = mine.copy()
+    rank = mine["measure"] == "average_rank"
+    mine.loc[rank, "value"] = mine.loc[rank, "method"].map(dict(zip(methods, ranks, strict=True)))
+    mine.loc[rank, "count"] = 30
+    return mine
+
+
+def test_ranks_are_drawn_with_the_critical_difference(make_tables: Make) -> None:
+    (axes,) = plots(FIGURES["faithfulness_ranks"](compared(make_tables, [3.5, 1.4, 2.2, 2.9])))
+    assert [label.get_text() for label in axes.get_yticklabels()] == [
+        "random", "input gradient", method_title("gradient_x_input"), "blank-out",
+    ]  # fmt: skip
+    dots = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "o"]
+    assert dots == [1.4, 2.2, 2.9, 3.5]
+    expected = 2.569 * np.sqrt(4 * 5 / (6 * 30))
+    assert axes.texts[0].get_text() == f"critical difference {expected:.2f}"  # 0.86
+    bars = [list(line.get_ydata()) for line in axes.lines if line.get_marker() == "None"]
+    assert bars == [[-0.25, 1.25], [0.75, 2.25], [1.75, 3.25]]
+    assert axes.get_xlabel() == "average rank, comprehensiveness (1 is best)"
+
+
+def test_the_best_is_set_against_every_other(make_tables: Make) -> None:
+    table = compared(make_tables, [3.5, 1.4, 2.2, 2.9])
+    grid = against_the_best(table)
+    assert [row[1:3] for row in grid.rows] == [
+        ["random", "input gradient"], ["random", method_title("gradient_x_input")], ["random", "blank-out"],
+    ]  # fmt: skip
+    pairs = table[table["measure"] == "difference"].set_index(["method", "other_method"])
+    turned = pairs.loc[("input_gradient", "random")]  # the table has it the other way round
+    assert grid.rows[0][3] == number(-turned["value"])
+    assert grid.rows[0][4] == span(-turned["high"], -turned["low"])
+    assert grid.rows[0][6] == number(turned["p"])
+    assert against_the_best(pd.concat([table, table])).rows == [], "pairs of several runs are not averaged"
+    assert not against_the_best(table[table["measure"] != "average_rank"]).rows
+
+
+def test_what_is_said_of_differences(make_tables: Make) -> None:
+    table = compared(make_tables, [3.5, 1.4, 2.2, 2.9])
+    table.loc[table["measure"] == "difference", "p"] = [0.01, 0.02, 0.5, 0.9, 0.9, 0.9]
+    (said,) = found_differences(table)
+    assert "over 30 examples" in said
+    assert "has p below 0.001; 2 of 6 pairs differ at 0.05" in said
+    assert "1 of the 3 others are within the critical difference of the best, random" in said
+    assert not found_differences(table[table["measure"] != "average_rank"])
+
+
+def test_ways_to_erase_stand_beside_each_other(make_tables: Make) -> None:
+    table: pd.DataFrame = make_tables()["faithfulness"]
+    assert not ways_table(table).rows
+    assert not found_erasures(table)
+    erased = table[table["erase"].notna()].assign(erase="hide")
+    turned = erased.assign(value=1 - erased["value"], low=np.nan, high=np.nan)
+    both = pd.concat([table, turned], ignore_index=True)
+    grid = ways_table(both)
+    assert grid.columns[3:] == ["tokens deleted", "tokens hidden"]
+    assert len(grid.rows) == 7 * 2 + 5
+    (row,) = [row for row in grid.rows if row[1:3] == ["flow", "effective"]]
+    assert float(row[3].split()[0]) == pytest.approx(1 - float(row[4]), abs=2e-3)
+    assert "is not the same for all ways to erase" in found_erasures(both)[0]
+    pd.testing.assert_frame_equal(league(both), league(table))  # the league is of the first way
+    assert "is the same for all" in found_erasures(pd.concat([table, erased]))[0]
+
+
+def test_few_examples_are_named(make_tables: Make) -> None:
+    table: pd.DataFrame = make_tables()["faithfulness"]
+    assert not any("too short" in said for said in CHAPTER.remarks(table.assign(examples=30)))
+    assert any(
+        "12 examples: 95 % intervals of fewer than 30" in said for said in CHAPTER.remarks(table.assign(examples=12))
+    )
+
+
+def test_tables_of_older_runs_can_still_be_shown(make_tables: Make) -> None:
+    table: pd.DataFrame = make_tables()["faithfulness"]
+    old = table[~table["measure"].isin(["average_rank", "difference"])]
+    old = old.drop(columns=["unit", "erase", "compared", "other_attention", "other_method", "beyond", "p"])
+    assert not can_draw("faithfulness_ranks", old)
+    for drawing in (drawing for drawing in CHAPTER.figures if drawing.can_draw(old)):
+        drawing.draw(old)
+    assert [grid(old).rows for grid in CHAPTER.tables]
+    assert CHAPTER.found(old)

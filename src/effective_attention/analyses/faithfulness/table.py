@@ -144,10 +144,7 @@ def costs(league: Sequence[tuple[str | None, str]], seconds: Sequence[float], ex
 
 
 def joined(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Put rows below each other; columns that none of them has are empty."""
-    names = [name for name in SCHEMA.names if any(name in part for part in parts)]
-    table = pd.concat([part.reindex(columns=names).astype(object) for part in parts], ignore_index=True)
-    table = table.reindex(columns=SCHEMA.names).astype(
-        {column.name: "float64" for column in SCHEMA.columns if column.kind == "number"}
-    )
-    return table.astype({"layer": "Int64", "count": "int64"})
+    """Put rows below each other, in the columns of the schema; what a row has not is empty."""
+    table = pd.concat([part.reindex(columns=SCHEMA.names).astype(object) for part in parts], ignore_index=True)
+    numbers = {column.name: "float64" for column in SCHEMA.columns if column.kind == "number"}
+    return table.astype({**numbers, "layer": "Int64", "count": "int64"})
