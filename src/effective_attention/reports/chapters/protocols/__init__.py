@@ -10,7 +10,7 @@ from effective_attention.reports.chapters.protocols.tables import conclusions
 CHAPTER = Chapter(
     analysis="protocols",
     title="Does the conclusion survive the protocol",
-    source="ours, after Abnar & Zuidema 2020, Tables 1 to 3, and their code",
+    source="ours, after Abnar & Zuidema 2020",
     question="Is rollout, or flow, closer to what the model uses than raw attention, however one compares?",
     text=(
         "The same examples are compared in every way that the paper leaves open or its published code decides: a "
