@@ -25,7 +25,7 @@ from helpers.subjects import build_subject
 ANALYSES = sorted(path.stem for path in (ROOT / "src" / "effective_attention" / "analyses").glob("*.py"))
 COMMON = ("pairs", "samples", "tables", "tokens", "words")
 CHECKED = ["attention", "graphs", *(f"analyses.common.{name}" for name in COMMON)]
-CHECKED += [f"analyses.{name}" for name in ANALYSES if name != "__init__"]
+CHECKED += [f"analyses.{name}" for name in (*ANALYSES, "faithfulness") if name != "__init__"]
 install_import_hook([f"effective_attention.{name}" for name in CHECKED], "helpers.typechecking.checked")
 
 # A busy machine is no failure: no test has a deadline.

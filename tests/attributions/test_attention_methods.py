@@ -37,15 +37,15 @@ def product(layers):
     return reduce(lambda below, step: step @ below, steps)
 
 
-def max_flow(layers, key):
-    """Compute the flow from the row's token in the top layer to one input token."""
+def max_flow(layers, key, row=ROW):
+    """Compute the flow from a row's token in the top layer to one input token."""
     graph = nx.DiGraph()
     for level, weights in enumerate(layers, start=1):
         capacity = (1 - RESIDUAL) * weights + RESIDUAL * np.eye(len(weights))
         for query, from_query in enumerate(capacity):
             for below, value in enumerate(from_query):
                 graph.add_edge((level, query), (level - 1, below), capacity=float(value))
-    return nx.maximum_flow_value(graph, (len(layers), ROW), (0, key))
+    return nx.maximum_flow_value(graph, (len(layers), row), (0, key))
 
 
 @pytest.mark.parametrize("attention", ["standard", "effective"])
@@ -61,6 +61,22 @@ def test_raw_rollout_and_flow(make_case, attention):
             expected[flow] = np.array([max_flow(below, key) for key in range(length)])
             for method, values in expected.items():
                 np.testing.assert_allclose(found[method][row, top, :length], values, rtol=1e-4, atol=1e-6)
+                assert not found[method][row, top, length:].any()
+
+
+@pytest.mark.parametrize("attention", ["standard", "effective"])
+def test_the_largest_of_all_queries(make_case, attention):
+    case = make_case("bert")
+    work = case.work(residual=RESIDUAL, query="max")
+    found = {method: method(work, attention).numpy() for method in (raw, rollout, flow)}
+    for row, length in enumerate(LENGTHS):
+        graphs = list(layers_of(case, row, length, attention))
+        for top in range(2):
+            below = graphs[: top + 1]
+            flows = np.array([[max_flow(below, key, query) for key in range(length)] for query in range(length)])
+            expected = {raw: graphs[top], rollout: product(below), flow: shares(flows)}
+            for method, values in expected.items():
+                np.testing.assert_allclose(found[method][row, top, :length], values.max(axis=0), rtol=1e-4, atol=1e-6)
                 assert not found[method][row, top, length:].any()
 
 

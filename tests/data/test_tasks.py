@@ -141,11 +141,18 @@ def test_metrics_agree_with_scikit_learn_on_every_degenerate_case(name: str) -> 
         ({"labels": [], "main_metric": None}, "metrics need either labels .* or label_range .*, got neither"),
         ({"main_metric": None}, r"main_metric must be one of its metrics \(accuracy\), got None"),
         ({"eval_splits": []}, "eval_splits must name at least one"),
+        ({"exchangeable": True}, "exchangeable is for pairs of texts, got the one column 'sentence'"),
     ],
 )
 def test_wrong_task_is_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         make_task(**changes)
+
+
+def test_the_texts_of_some_pairs_may_be_exchanged() -> None:
+    pairs = {name: load_task(name).exchangeable for name in ("mrpc", "qqp", "stsb", "rte", "mnli", "qnli", "wnli")}
+    assert [name for name, exchangeable in pairs.items() if exchangeable] == ["mrpc", "qqp", "stsb"]
+    assert Task(**load_task("mrpc").to_dict()) == load_task("mrpc")
 
 
 def test_a_task_without_labels() -> None:

@@ -11,11 +11,13 @@ import pandas as pd
 
 from effective_attention.analyses.alternative_attention import SCHEMA as ALTERNATIVE_ATTENTION
 from effective_attention.analyses.attention_graph import SCHEMA as ATTENTION_GRAPH
-from effective_attention.analyses.faithfulness import ERASED
+from effective_attention.analyses.common.protocol import PRESETS, protocol_facts
+from effective_attention.analyses.faithfulness import DIFFERENCE, MEASURES, RANK
 from effective_attention.analyses.faithfulness import SCHEMA as FAITHFULNESS
 from effective_attention.analyses.identified import SCHEMA as IDENTIFIED
 from effective_attention.analyses.number_flip import SCHEMA as NUMBER_FLIP
 from effective_attention.analyses.pronouns import SCHEMA as PRONOUNS
+from effective_attention.analyses.protocols import SCHEMA as PROTOCOLS
 from effective_attention.analyses.sinks import SCHEMA as SINKS
 from effective_attention.analyses.token_type_profile import SCHEMA as TOKEN_TYPE_PROFILE
 
@@ -38,6 +40,7 @@ def fake_b(task: str, seed: int, layers: int, heads: int) -> dict[str, pd.DataFr
         "pronouns": pronouns(random, layers),
         "number_flip": number_flip(random, layers),
         "faithfulness": faithfulness(random, layers),
+        "protocols": protocols(random, layers),
         "alternative_attention": alternative_attention(random, layers, heads),
         "token_type_profile": token_type_profile(random, layers, heads),
         "identified": identified(random, layers, heads),
@@ -91,23 +94,50 @@ def pronouns(random: np.random.Generator, layers: int) -> pd.DataFrame:
     return table
 
 
-def faithfulness(random: np.random.Generator, layers: int) -> pd.DataFrame:
+def _is_pair(table: pd.DataFrame) -> pd.Series:
+    """Tell which rows compare a method with one behind it in a list that has each method on each attention."""
+    league = [(kind, name) for kind in ("standard", "effective") for name in WITH_ATTENTION]
+    place = {entry: number for number, entry in enumerate([*league, *((None, name) for name in WITHOUT_ATTENTION)])}
+
+    def places(attention: str, method: str) -> list[float]:
+        kinds = table[attention].astype(object).where(table[attention].notna(), None)
+        return [place.get(entry, np.nan) for entry in zip(kinds, table[method], strict=True)]
+
+    return pd.Series(places("attention", "method")) < pd.Series(places("other_attention", "other_method"))
+
+
+def faithfulness(random: np.random.Generator, layers: int, protocol: str = "ours") -> pd.DataFrame:
     """Make up scores: nothing is compared with itself, and tokens are erased by the last layer's scores only."""
-    axes = {"layer": range(layers), "method": (*WITH_ATTENTION, *WITHOUT_ATTENTION)}
-    table = FAITHFULNESS.fake(random, axes)
+    every = (*WITH_ATTENTION, *WITHOUT_ATTENTION)
+    one_way = {"unit": ["token"], "erase": ["delete"], "compared": ["comprehensiveness"]}
+    table = FAITHFULNESS.fake(random, {"layer": range(layers), "method": every, "other_method": every, **one_way})
+    table = table[~table["measure"].isin([DIFFERENCE]) | _is_pair(table)].reset_index(drop=True)
     reads_attention = table["method"].isin(WITH_ATTENTION)
     itself = (table["method"] + table["measure"]).isin(
         ["input_gradientspearman_gradients", "blank_outspearman_blank_out"]
     )
-    below = table["measure"].isin(ERASED) & (table["layer"] < layers - 1).fillna(False)
+    last = [measure.name for measure in MEASURES if measure.layers == "last"]
+    below = table["measure"].isin(last) & (table["layer"] < layers - 1).fillna(False)
     table = table[(table["attention"].notna() == reads_attention) & ~itself & ~below].reset_index(drop=True)
-    cost = table["measure"] == "milliseconds"
+    cost, rank = table["measure"] == "milliseconds", table["measure"] == RANK
     table["value"] = table["value"].where(~cost, 10 ** (4 * table["value"] - 1))
     spread = {"std": 0.2, "low": table["value"] - 0.04, "high": table["value"] + 0.05}
     for name, values in spread.items():
-        table[name] = pd.Series(values, index=table.index).where(~cost)
-    table = table.assign(count=100, examples=100)
+        table[name] = pd.Series(values, index=table.index).where(~cost & ~rank)
+    table.loc[rank, "value"] = table.loc[rank, "value"].rank()
+    table = table.assign(count=100, examples=100, **protocol_facts(protocol, PRESETS[protocol]))
     FAITHFULNESS.check(table, "faithfulness")
+    return table
+
+
+def protocols(random: np.random.Generator, layers: int) -> pd.DataFrame:
+    """Make up correlations of which rollout is surely above raw attention, and flow neither above nor below it."""
+    table = PROTOCOLS.fake(random, {"layer": range(layers), "delimiters": [False, True], "convention": ["absolute"]})
+    levels = {"raw": 0.1, "rollout": 0.4, "flow": 0.15, "rollout - raw": 0.3, "flow - raw": 0.05}
+    value = table["method"].map({**levels, "flow - rollout": -0.25}) + 0.004 * table["value"]
+    spread = {"std": 0.3, "low": value - 0.08, "high": value + 0.08}
+    table = table.assign(value=value, **spread, target="predicted", count=100, examples=100)
+    PROTOCOLS.check(table, "protocols")
     return table
 
 

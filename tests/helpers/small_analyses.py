@@ -16,6 +16,7 @@ SMALL = {
         "analysis.token_identity.hidden_size=6",
     ],
     "token_mixing": ["analysis.token_mixing.limit=3", "analysis.token_mixing.directions=4"],
+    "protocols": ["analysis.protocols.limit=3"],
     "faithfulness": [
         "analysis.faithfulness.limit=3",
         "analysis.faithfulness.steps=2",

@@ -73,6 +73,11 @@ def of_method(name: str, value: float) -> Callable[[Table], Table]:
     return where(lambda table: (table["method"] == name) & table["measure"].str.startswith("spearman"), value)
 
 
+def of_their_code(table: Table) -> pd.Series:
+    way = (table["gradient"] == "sum") & (table["query"] == "max") & (table["ties"] == "dense") & table["delimiters"]
+    return way & (table["method"] == "rollout - raw")
+
+
 def flips(value: float) -> Callable[[Table], Table]:
     return where(lambda table: table["quantity"] == "flips", value)
 
@@ -140,6 +145,18 @@ FLIPS: dict[str, list[Case]] = {
         (
             lambda table: of_method("rollout", 0.1)(of_method("raw", 0.9)(table)),
             "raw 0.90; rollout is no closer (0.10)",
+        ),
+    ],
+    "protocols": [
+        (as_it_is, "Standard attention, last layer: rollout > raw surely by all 24 protocols"),
+        (as_it_is, "flow > raw surely by 0 of 24 protocols, surely not by 0; flow > rollout surely not by any of 24"),
+        (
+            where(lambda table: table["delimiters"] & (table["method"] == "rollout - raw"), -0.2, "low"),
+            "rollout > raw surely by 12 of 24 protocols, surely not by 0",
+        ),
+        (
+            lambda table: where(of_their_code, -0.5, "low")(where(of_their_code, -0.2, "high")(table)),
+            "with gradients the presets disagree: rollout > raw surely by ours, surely not by the paper's code.",
         ),
     ],
     "attention_graph": [

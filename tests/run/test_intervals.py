@@ -76,4 +76,4 @@ def test_scores_beside_a_naive_loop(make_task):
 
 def test_few_examples_are_said(drawn, trained, compose, caplog):
     evaluate(compose("evaluate", f"checkpoint={trained.folder}", "analysis=timing", "resamples=2"))
-    assert "16 examples: intervals of fewer than 30 are too short" in caplog.text
+    assert "16 examples: 95 % intervals of fewer than 30 are too short" in caplog.text

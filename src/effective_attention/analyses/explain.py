@@ -89,13 +89,6 @@ class Explain(TextAnalysis):
         self.question = Question(method, attention, layer, target, unit=unit)  # type: ignore[arg-type]
         _with_option(check_question, self.question)
 
-    def obstacle(self, context: Context) -> str | None:
-        """Say so where the model classifies no texts."""
-        found = super().obstacle(context)
-        if found is None and context.probe is not None and context.probe.logits.ndim != 2:
-            return f"{type(context.probe.model).__name__} is no classifier"
-        return found
-
     def setup(self, context: Context) -> Analysis:
         """Check that the model has the class and the layer."""
         super().setup(context)

@@ -29,9 +29,14 @@ What they are made with:
 
 How faithful they are:
 
-- ``erasure``: comprehensiveness and sufficiency, DeYoung et al. (2020); a forward pass for every distinct shortened
-  text.
+- ``erasure``: comprehensiveness and sufficiency, DeYoung et al. (2020), also as shares of what is lost without any word,
+  Carton et al. (2020); a forward pass for every distinct shortened text. ``word_pieces``: by whole words.
+- ``ground_truth``: pointing at the tokens that are known to decide, Arras et al. (2025).
+- ``randomised``: the model with layers that have learnt nothing, Adebayo et al. (2018).
+- ``exchange``: pairs with their texts exchanged.
 - ``ranking``: Spearman's correlation and bootstrap intervals.
+- ``comparison``: which differences between methods are real, Demsar (2006).
+- ``summed_gradient``: what tokens are worth by Abnar & Zuidema's published code; no method, only compared with.
 
 One text, explained for people:
 

@@ -34,10 +34,23 @@ def compile_flow() -> None:
     pieces="largest",
 )
 def flow(work: SharedWork, attention: Part) -> Float[Tensor, "batch layer key"]:
-    """Compute the maximum flow from the row's token in each layer to each input token."""
+    """Compute the maximum flow from each layer's token, or the largest from any, to each input token."""
     graph = work.graph(attention)
+    if work.settings.query == "max":
+        return work.read(flow_maps(work, graph))
     found = _row_flows(work, graph)
     return over_even(found, _row_flows(work, even_graph(work.trace))) if work.settings.receptive_field else found
+
+
+def flow_maps(
+    work: SharedWork, graph: Float[Tensor, "batch layer query key"]
+) -> Float[Tensor, "batch layer query key"]:
+    """Compute the flow from every query, which sums to 1 as in the authors' code, so that queries can be compared."""
+    found = flows(graph, work.trace.mask, residual=work.settings.residual).to(graph.device)
+    if work.settings.receptive_field:
+        even = flows(even_graph(work.trace), work.trace.mask, residual=work.settings.residual).to(graph.device)
+        return over_even(found, even)
+    return found / found.sum(dim=-1, keepdim=True).where(found.sum(dim=-1, keepdim=True) > 0, 1.0)
 
 
 def _row_flows(work: SharedWork, graph: Float[Tensor, "batch layer query key"]) -> Float[Tensor, "batch layer key"]:

@@ -1,4 +1,4 @@
-"""The same texts with tokens removed or blanked: what does the model answer then?
+"""The same texts with tokens removed, blanked or hidden: what does the model answer then?
 
 Perturbed texts run without padding, in batches of one length, and equal ones run once. So does the untouched text
 where it is compared with them: the two sides of a difference then come from the same kind of batch.
@@ -40,11 +40,13 @@ class PerturbedTexts:
         example: Which text.
         keep: Its tokens that are left; at least one, padding not among them.
         blank: Those of them that are blanked.
+        hidden: Those of them that stay in their place, but that no token may attend to; None: none of them.
     """
 
     example: Int[Tensor, " text"]
     keep: Bool[Tensor, "text key"]
     blank: Bool[Tensor, "text key"]
+    hidden: Bool[Tensor, "text key"] | None = None
 
 
 def candidates(trace: Trace, special: Bool[Tensor, "batch key"]) -> Bool[Tensor, "batch key"]:
@@ -166,6 +168,9 @@ def _shortened(
     }
     if unk_id is not None:
         inputs["input_ids"] = inputs["input_ids"].masked_fill(texts.blank[chosen].gather(1, places), unk_id)
+    if texts.hidden is not None:
+        seen = ~texts.hidden[chosen].gather(1, places)
+        inputs["attention_mask"] = seen.to(inputs["input_ids"])
     return inputs
 
 

@@ -1,16 +1,31 @@
 """Do two scores rank the tokens of an example alike? Spearman's correlation with true ranks, and bootstrap intervals.
 
-Equal scores share the mean of their ranks, as in Spearman's definition; scores closer than a millionth of the example's
-largest count as equal, because that is what rounding makes of equal ones.
+Equal scores share the mean of their ranks, as in Spearman's definition (``spearman``); scores closer than a millionth
+of the example's largest count as equal, because that is what rounding makes of equal ones. The code that Abnar and
+Zuidema (2020) published does otherwise (``dense_spearman``): equal scores share a rank without a gap after it, and
+the ranks are put into 1 - 6 Σ d² / (n (n² - 1)), Spearman's for ranks without ties only. There equal means equal.
 """
 
 from __future__ import annotations
+
+from typing import Literal
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+Ties = Literal["mean", "dense"]
 _NOISE = 1e-6
+
+
+def correlate(
+    one: Float[Tensor, "*#any key"],
+    other: Float[Tensor, "*#any key"],
+    chosen: Bool[Tensor, "*#any key"],
+    ties: Ties = "mean",
+) -> Float[Tensor, "*any"]:
+    """Correlate ranks over the chosen tokens: Spearman's with mean ranks of ties, or the formula with dense ones."""
+    return spearman(one, other, chosen) if ties == "mean" else dense_spearman(one, other, chosen)
 
 
 def ranks(scores: Float[Tensor, "*any key"], chosen: Bool[Tensor, "*any key"]) -> Float[Tensor, "*any key"]:
@@ -41,6 +56,36 @@ def spearman(
 
 def _centred(rank: Tensor, chosen: Tensor, count: Tensor) -> Tensor:
     return torch.where(chosen, rank - rank.sum(dim=-1, keepdim=True) / count.clamp_min(1), 0)
+
+
+def dense_spearman(
+    one: Float[Tensor, "*#any key"], other: Float[Tensor, "*#any key"], chosen: Bool[Tensor, "*#any key"]
+) -> Float[Tensor, "*any"]:
+    """Put dense ranks over the chosen tokens into Spearman's formula; NaN with fewer than two tokens.
+
+    >>> three = torch.tensor([True, True, True])
+    >>> dense_spearman(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([2.0, 2.0, 9.0]), three).item()
+    0.5
+    """
+    one, other, chosen = torch.broadcast_tensors(one, other, chosen)  # type: ignore[no-untyped-call]
+    difference = torch.where(chosen, dense_ranks(one, chosen) - dense_ranks(other, chosen), 0).double()
+    count = chosen.sum(dim=-1).double()
+    value = 1 - 6 * difference.square().sum(dim=-1) / (count * (count.square() - 1)).clamp_min(1)
+    return torch.where(count > 1, value, torch.nan)
+
+
+def dense_ranks(scores: Float[Tensor, "*any key"], chosen: Bool[Tensor, "*any key"]) -> Float[Tensor, "*any key"]:
+    """Rank from 1 among the chosen tokens by how many different scores are smaller; 0 elsewhere.
+
+    >>> dense_ranks(torch.tensor([3.0, 1.0, 3.0, 9.0]), torch.tensor([True, True, True, False])).tolist()
+    [2.0, 1.0, 2.0, 0.0]
+    """
+    order = scores.masked_fill(~chosen, torch.inf).argsort(dim=-1, stable=True)
+    ordered = scores.gather(-1, order)
+    steps = torch.zeros_like(ordered)
+    steps[..., 1:] = (ordered[..., 1:] > ordered[..., :-1]).to(steps.dtype)
+    ranks = torch.zeros_like(ordered).scatter(-1, order, 1 + steps.cumsum(dim=-1))
+    return torch.where(chosen, ranks, 0.0)
 
 
 def draw_again(examples: int, draws: int, seed: int) -> Int[Tensor, "draw place"]:
@@ -78,3 +123,23 @@ def bootstrap(
     edge = (1 - level) / 2
     low, high = torch.nanquantile(means, torch.tensor([edge, 1 - edge], dtype=torch.float64), dim=0)
     return low, high
+
+
+FEW = 30
+"""Examples, below which percentile intervals cover the mean clearly less often than they say."""
+
+
+def few_examples(count: int) -> str | None:
+    """Say what intervals over so few examples are worth; None: there are enough.
+
+    The shares were measured on made-up examples of several shapes, as bootstrap intervals at 0.95.
+
+    >>> few_examples(30) is None
+    True
+    """
+    if count >= FEW:
+        return None
+    return (
+        f"{count} {'example' if count == 1 else 'examples'}: 95 % intervals of fewer than {FEW} are too short; "
+        "of 8 examples they cover 0.73 to 0.88 instead of 0.95, of a hundred 0.93 to 0.96"
+    )

@@ -12,5 +12,5 @@ from effective_attention.attributions.shared_work import SharedWork
 
 @register("raw", title="raw attention", summary="attention averaged over heads", reads_attention=True, needs=["graph"])
 def raw(work: SharedWork, attention: Part) -> Float[Tensor, "batch layer key"]:
-    """Read the row of the attention graph."""
-    return work.row(work.graph(attention))
+    """Read the attention graph as ``Settings.query`` says."""
+    return work.read(work.graph(attention))

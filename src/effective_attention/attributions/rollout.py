@@ -24,13 +24,24 @@ from effective_attention.graphs.rollout import attention_rollout
     needs=["graph"],
 )
 def rollout(work: SharedWork, attention: Part) -> Float[Tensor, "batch layer key"]:
-    """Read the row of the attention graph's rollout."""
-    return _read(work, work.graph(attention))
+    """Read the attention graph's rollout as ``Settings.query`` says."""
+    return work.read(rollout_maps(work, work.graph(attention)))
+
+
+def rollout_maps(
+    work: SharedWork, graph: Float[Tensor, "batch layer query key"]
+) -> Float[Tensor, "batch layer query key"]:
+    """Roll a graph out from every query; in a causal model each row is divided by what even attention would bring."""
+    residual = work.settings.residual
+    found = attention_rollout(graph, residual=residual)
+    if not work.settings.receptive_field:
+        return found
+    return over_even(found, attention_rollout(even_graph(work.trace), residual=residual))
 
 
 def rolled_out(work: SharedWork, weights: Float[Tensor, "batch layer query key"]) -> Float[Tensor, "batch layer key"]:
     """Read the row of the rollout of any weights; rollout wants rows that sum to 1, so they are made so."""
-    return _read(work, signed_to_weights(weights, "positive"))
+    return work.row(rollout_maps(work, signed_to_weights(weights, "positive")))
 
 
 def rolled_through(
@@ -38,11 +49,3 @@ def rolled_through(
 ) -> Float[Tensor, "batch layer key"]:
     """Read the row of the product of the layers' weights as they are: they hold the residual already."""
     return work.row(attention_rollout(weights, residual=0.0))
-
-
-def _read(work: SharedWork, graph: Float[Tensor, "batch layer query key"]) -> Float[Tensor, "batch layer key"]:
-    residual = work.settings.residual
-    found = work.row(attention_rollout(graph, residual=residual))
-    if not work.settings.receptive_field:
-        return found
-    return over_even(found, work.row(attention_rollout(even_graph(work.trace), residual=residual)))

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -22,6 +22,7 @@ from effective_attention.attributions.request import AttributionRequest, Gradien
 from effective_attention.graphs.conventions import RESIDUAL, Convention, trace_graph
 
 STEPS = 32
+Query = Literal["answer", "max"]
 Result = TypeVar("Result")
 Piece = tuple[str, Part | None]  # of shared work: its name, and of which attention
 
@@ -33,6 +34,8 @@ class Settings:
     Attributes:
         unknown: Id of the token that stands for a blank.
         row: The token whose attention is read; None: the one that the model answers from.
+        query: Whether raw attention, rollout and flow are read from that token's row (``answer``), or are the largest
+            that any query gives each token (``max``). Other methods that read attention read the row all the same.
         residual: Weight of the residual connection in rollout and flow.
         convention: What becomes of negative weights in a graph.
         steps: Of integrated gradients.
@@ -50,6 +53,7 @@ class Settings:
     seed: int = 0
     receptive_field: bool = False
     title: str | None = None
+    query: Query = "answer"
 
 
 @dataclass(eq=False)
@@ -139,6 +143,16 @@ class SharedWork:
         """Read the row of ``Settings.row``; 0 on padding, also where that token is padding itself."""
         batch = torch.arange(len(weights), device=weights.device)
         return weights[batch, :, self.rows].masked_fill(~self.trace.mask[:, None], 0)
+
+    def read(
+        self, maps: Float[Tensor, "batch layer query key"], query: Query | None = None
+    ) -> Float[Tensor, "batch layer key"]:
+        """Read maps as ``query`` says (None: as ``Settings.query`` does); 0 on padding."""
+        if (self.settings.query if query is None else query) == "answer":
+            return self.row(maps)
+        mask = self.trace.mask
+        real = mask[:, None, :, None] & mask[:, None, None, :]  # (batch, 1, query, key)
+        return maps.masked_fill(~real, 0).amax(dim=-2)
 
     def shared(self, name: str, attention: Part | None, compute: Callable[[], Result]) -> Result:
         """Compute once, keep, and charge everyone who reads it.

@@ -39,15 +39,16 @@ def longest_input(model: nn.Module, tokenizer: Any) -> int | None:
     return None if positions is None else min(positions, int(tokenizer.model_max_length))
 
 
-def encode_texts(tokenizer: Any, texts: Sequence[str], longest: int | None) -> Any:
-    """Tokenise a text or a pair, as a batch of one; what is longer than ``longest`` is cut, with a warning.
+def encode_texts(tokenizer: Any, texts: Sequence[str], longest: int | None, *, warn: bool = True) -> Any:
+    """Tokenise a text or a pair, as a batch of one; what is longer than ``longest`` is cut, with a warning if wanted.
 
     Raises:
         ValueError: There are no tokens.
     """
     encoded = tokenizer(*texts, return_tensors="pt", verbose=False)
     if longest is not None and encoded["input_ids"].shape[1] > longest:
-        log.warning("the text has %d tokens and is cut at %d", encoded["input_ids"].shape[1], longest)
+        if warn:
+            log.warning("the text has %d tokens and is cut at %d", encoded["input_ids"].shape[1], longest)
         encoded = tokenizer(*texts, truncation=True, max_length=longest, return_tensors="pt")
     if encoded["input_ids"].shape[1] == 0:
         raise ValueError("text has no tokens; give one with words in it")

@@ -45,6 +45,8 @@ class Task:
         loaders: Source's name → ``_target_`` config of a function that loads the task there in its own way; see
             ``loader``. A task that has any is available from these sources only. ``file`` stands for the local source
             with a single file instead of a folder.
+        exchangeable: Whether the two texts of a pair may be exchanged without a change of the right answer, as where
+            the question is if they say the same.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Task:
     tsv_renamed: Mapping[str, str] = field(default_factory=dict)
     tsv_header: Sequence[str] | None = None
     loaders: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    exchangeable: bool = False
 
     def __post_init__(self) -> None:
         for name in ("text_columns", "labels", "label_range", "eval_splits", "tsv_header"):
@@ -158,8 +161,7 @@ def _primitive(value: Any) -> Any:
 def _check(task: Task) -> None:
     """Refuse a task file that would only fail later, with an error hard to understand."""
     place = f"task {task.name}"
-    if len(task.text_columns) not in (1, 2):
-        raise UserError(f"{place}: text_columns must name one or two columns, got {list(task.text_columns)}")
+    _check_texts(task, place)
     if task.is_regression and task.labels:
         raise UserError(f"{place}: give either labels (classification) or label_range (regression), not both")
     if not task.has_labels and (task.metrics or task.main_metric is not None):
@@ -176,3 +178,10 @@ def _check(task: Task) -> None:
         )
     if not task.eval_splits:
         raise UserError(f"{place}: eval_splits must name at least one split, such as [validation]")
+
+
+def _check_texts(task: Task, place: str) -> None:
+    if len(task.text_columns) not in (1, 2):
+        raise UserError(f"{place}: text_columns must name one or two columns, got {list(task.text_columns)}")
+    if task.exchangeable and not task.is_pair:
+        raise UserError(f"{place}: exchangeable is for pairs of texts, got the one column {task.text_columns[0]!r}")

@@ -20,7 +20,7 @@ TASK_TITLES = MappingProxyType(
 )  # fmt: skip
 """The paper's five tasks in its order, the rest of GLUE, Abnar & Zuidema's, and annotated text without labels."""
 
-_SETTINGS = ("model", "data", "split", "state", "embeddings", "tagset")
+_SETTINGS = ("model", "data", "split", "state", "embeddings", "tagset", "protocol")
 """What runs may differ in, each in a panel of its own; an analysis need not have all of them."""
 
 

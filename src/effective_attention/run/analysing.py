@@ -25,6 +25,7 @@ from effective_attention.analyses.common.run import Tables, run_analyses
 from effective_attention.analyses.common.subject import Subject
 from effective_attention.attention.readings import EXACT, Reading
 from effective_attention.attention.trace import trace
+from effective_attention.attributions.ranking import few_examples
 from effective_attention.data.annotation.tagging import Annotated, Tagger, annotate, sets_delimiters
 from effective_attention.data.own_text import inputs_for
 from effective_attention.data.padding import padded
@@ -39,7 +40,6 @@ from effective_attention.run.setup import Run
 log = logging.getLogger(__name__)
 GOLD = "gold"
 """``run/words`` where annotators, not a tagger, say what the words are."""
-_FEW = 30  # examples, below which percentile intervals are too short
 
 
 @dataclass
@@ -218,8 +218,9 @@ def _resampling(cfg: DictConfig, run: Run) -> Resampling | None:
     if cfg.resamples == 0:
         return None
     examples = len(run.datamodule.split(run.datamodule.eval_split))
-    if examples < _FEW:
-        log.warning("%d examples: intervals of fewer than %d are too short", examples, _FEW)
+    too_few = few_examples(examples)
+    if too_few is not None:
+        log.warning("%s", too_few)
     return Resampling(cfg.resamples, seed=cfg.seed)
 
 

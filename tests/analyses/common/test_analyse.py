@@ -12,6 +12,7 @@ import transformers as hf
 from effective_attention import analyse
 from effective_attention.analyses.common.registry import analysis_names, find_analysis
 from effective_attention.analyses.distance import Distance
+from effective_attention.analyses.faithfulness import Faithfulness
 from effective_attention.analyses.null_space import NullSpace
 from effective_attention.models.encoders import TinyEncoder
 
@@ -102,7 +103,12 @@ def test_texts_are_cut_where_the_model_can_take_no_more(tokenizer: Any) -> None:
         (["A cat."], ["distance", Distance()], {}, "each once"),
         (["A cat."], ["distanse"], {}, "there is no analysis 'distanse'; did you mean 'distance'"),
         (["A cat."], ["rollout"], {}, "there is no analysis 'rollout'"),
-        (["A cat."], ["faithfulness"], {}, r"faithfulness asks whether the model is right; add labels="),
+        (
+            ["A cat."],
+            [Faithfulness(target="correct")],
+            {},
+            r"faithfulness asks whether the model is right; add labels=",
+        ),
         (["A cat."], ["finetuning_shift"], {}, r"finetuning_shift compares with the pretrained model; add reference="),
         (["A cat."], ["distance"], {"labels": [0, 1]}, "labels must be one for each of 1 texts, got 2"),
     ],

@@ -16,7 +16,7 @@ from helpers.homemade import build_classifier
 from helpers.subjects import StubTagger
 
 TEXTS = ["A cat sat on the mat, and nobody minded at all.", "It purred.", "Then the dog came in and barked loudly."]
-NEEDS = ("explain", "faithfulness", "token_identity", "token_mixing")
+NEEDS = ("explain", "faithfulness", "protocols", "token_identity", "token_mixing")
 """They start from embeddings, or read hidden states."""
 ALONE = ("pronouns", "number_flip")  # a sentence with a gap, in a masked language model; texts with marked subjects
 

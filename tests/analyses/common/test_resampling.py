@@ -24,7 +24,17 @@ RESAMPLED = (
     "token_type_profile",
     "token_types",
 )
-NOT = ("exemplars", "faithfulness", "head_ablation", "identified", "sinks", "variability", "heatmap", "timing")
+NOT = (
+    "exemplars",
+    "faithfulness",
+    "protocols",
+    "head_ablation",
+    "identified",
+    "sinks",
+    "variability",
+    "heatmap",
+    "timing",
+)
 OPTIONS = {"dependency_alignment": {"least": 0}, "patterns": {"maps": 60}, "null_space": {"padded_examples": 4}}
 
 

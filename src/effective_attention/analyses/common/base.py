@@ -146,7 +146,7 @@ class Analysis:
     schema: ClassVar[Schema | None] = None
     needs_tags: ClassVar[bool] = False
     needs_reference: ClassVar[bool] = False
-    needs_labels: ClassVar[bool] = False
+    needs_labels: bool = False
     needs_answer: ClassVar[bool] = False
     reads_text: ClassVar[bool] = False
     needs_delimiters: ClassVar[bool] = False
@@ -169,6 +169,9 @@ class Analysis:
         model = None if context.probe is None else context.probe.model
         if self.needs_embeddings and model is not None and not isinstance(model, PreTrainedModel):
             return f"embeddings and hidden states are known of transformers models only, not of {type(model).__name__}"
+        logits = None if context.probe is None else context.probe.logits
+        if self.needs_answer and model is not None and (logits is None or logits.ndim != 2):
+            return f"{type(model).__name__} is no classifier"
         return None
 
     def setup(self, context: Context) -> Analysis:

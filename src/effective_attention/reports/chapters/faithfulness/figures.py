@@ -1,10 +1,13 @@
 """Figures of ``faithfulness``: all methods beside each other, attention's by layer, and which ones find the subject.
 
-The paper's numbers beside ours are Abnar & Zuidema's Tables 1 and 2 (verb number) and 3 (SST-2, DistilBERT).
+The paper's numbers beside ours are Abnar & Zuidema's Tables 1 and 2 (verb number), and beside their own protocol those
+of Table 3 (SST-2, DistilBERT).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -16,26 +19,27 @@ from numpy.typing import NDArray
 from pandas import DataFrame
 
 from effective_attention.reports.chapters.faithfulness.reductions import (
-    BY_LAYER,
+    ARROWS,
+    CHECKS,
+    CORRELATIONS,
     LAYERED,
     LEAGUE,
+    POINTING,
+    TITLES,
     WITHOUT,
     league,
     method_title,
+    preset_of,
     ranking,
 )
 from effective_attention.reports.drawing.style import COLOURS, DOUBLE, MARKERS, grid, styled, tidy_axes
 from effective_attention.reports.papers.abnar2020 import abnar_line
-from effective_attention.reports.reductions import attentions, one_line, panels
+from effective_attention.reports.reductions import Panel, attentions, one_line, panels
 
-_MEASURE_TITLES = {
-    "spearman_blank_out": "Spearman with\nblank-out ↑",
-    "spearman_gradients": "Spearman with\ninput gradients ↑",
-    "spearman_published": "Spearman, by the\npublished code ↑",
-    "comprehensiveness": "comprehen-\nsiveness ↑",
-    "sufficiency": "sufficiency ↓",
-    "milliseconds": "ms per\nexample ↓",
-}
+_BROKEN = {
+    "comprehensiveness": "comprehen-\nsiveness",
+    "normalised_comprehensiveness": "normalised com-\nprehensiveness",
+}  # words that are longer than a panel is wide
 _OTHER = "#b35806"  # methods that do not read attention
 _SHIFT = {"standard": -0.17, "effective": 0.17, WITHOUT: 0.0}
 
@@ -43,8 +47,24 @@ _SHIFT = {"standard": -0.17, "effective": 0.17, WITHOUT: 0.0}
 @styled
 def faithfulness(table: DataFrame) -> Figure:
     """Draw methods by measure, with 95 % intervals: a line of panels per task, each sorted by comprehensiveness."""
+    return _league_figure(table, LEAGUE)
+
+
+@styled
+def faithfulness_checks(table: DataFrame) -> Figure:
+    """Draw the checks of measures and methods likewise."""
+    return _league_figure(table, CHECKS)
+
+
+@styled
+def faithfulness_truth(table: DataFrame) -> Figure:
+    """Draw how well methods point at the word that decides likewise."""
+    return _league_figure(table, POINTING)
+
+
+def _league_figure(table: DataFrame, wanted: Sequence[str]) -> Figure:
     shown = panels(table)
-    measures = [name for name in LEAGUE if name in set(table["measure"])]
+    measures = [name for name in wanted if name in set(table["measure"])]
     methods = max(panel.table["method"].nunique() for panel in shown)
     height = (0.19 * methods + 0.55) * len(shown) + 0.25
     figure, axes = grid(len(shown), len(measures), width=DOUBLE, height=height)
@@ -53,11 +73,21 @@ def faithfulness(table: DataFrame) -> Figure:
         order = ranking(rows)
         for axis, measure in zip(line, measures, strict=True):
             _dots(axis, rows[rows["measure"] == measure], order, log=measure == "milliseconds")
-            axis.set_title(_MEASURE_TITLES[measure], fontsize=6.5)
+            axis.set_title(f"{_in_lines(measure)} {ARROWS[measure]}", fontsize=6.5)
             axis.set_yticks(range(len(order)), [method_title(name) for name in order] if axis is line[0] else [])
         line[0].set_ylabel(one_line(panel.title))
-    _key(figure, rows)
+    key(figure, rows)
     return figure
+
+
+def colour_of(attention: str) -> str:
+    """Return the colour of an attention; of methods that read none, one of their own."""
+    return COLOURS.get(attention, _OTHER)
+
+
+def _in_lines(measure: str) -> str:
+    """Write a measure's title in lines that are no wider than a panel."""
+    return _BROKEN.get(measure) or "\n".join(wrap(TITLES[measure], 13))
 
 
 def _dots(axes: Axes, rows: DataFrame, order: list[str], *, log: bool = False) -> None:
@@ -65,7 +95,7 @@ def _dots(axes: Axes, rows: DataFrame, order: list[str], *, log: bool = False) -
     columns = ["method", "attention", "value", "low", "high"]
     for method, attention, value, low, high in rows[columns].itertuples(index=False):
         place = order.index(method) + _SHIFT[attention]
-        colour = COLOURS.get(attention, _OTHER)
+        colour = colour_of(attention)
         if np.isfinite(low) and np.isfinite(high):
             axes.plot([low, high], [place, place], color=colour, linewidth=0.9, solid_capstyle="butt")
         axes.plot([value], [place], "o", color=colour, markersize=2.6, markeredgewidth=0)
@@ -90,26 +120,26 @@ def _log_axis(axes: Axes) -> None:
     axes.minorticks_off()
 
 
-def _key(figure: Figure, rows: DataFrame) -> None:
+def key(figure: Figure, rows: DataFrame) -> None:
     """Add a legend of the attentions that the rows have."""
     names = {"standard": "standard attention", "effective": "effective attention", WITHOUT: "without attention"}
     used = [name for name in names if name in set(rows["attention"])]
-    dots = [Line2D([], [], color=COLOURS.get(name, _OTHER), marker="o", markersize=3) for name in used]
+    dots = [Line2D([], [], color=colour_of(name), marker="o", markersize=3) for name in used]
     figure.legend(dots, [names[name] for name in used], loc="outside lower center", ncols=len(used), handlelength=1.6)
 
 
 @styled
 def faithfulness_layers(table: DataFrame) -> Figure:
     """Draw mean ± standard deviation over examples by layer, a column per method; dashed, the paper's means."""
-    shown = panels(table[table["measure"].isin(BY_LAYER) & table["method"].isin(LAYERED)])
-    lines = [(panel, name) for panel in shown for name in BY_LAYER if name in set(panel.table["measure"])]
+    shown = panels(table[table["measure"].isin(CORRELATIONS) & table["method"].isin(LAYERED)])
+    lines = [(panel, name) for panel in shown for name in CORRELATIONS if name in set(panel.table["measure"])]
     figure, axes = grid(len(lines), len(LAYERED), width=DOUBLE, height=1.3 * len(lines) + 0.45, sharey="row")
     for line, (panel, measure) in zip(axes, lines, strict=True):
         for axis, method in zip(line, LAYERED, strict=True):
             mine = panel.table[(panel.table["measure"] == measure) & (panel.table["method"] == method)]
             _bands(axis, mine)
-            _paper(axis, panel.task, measure, method)
-        line[0].set_ylabel(f"{one_line(panel.title)}\n{_MEASURE_TITLES[measure].removesuffix(' ↑')}")
+            _paper(axis, panel, measure, method)
+        line[0].set_ylabel(f"{one_line(panel.title)}\n{_in_lines(measure)}")
     for axis, method in zip(axes[0], LAYERED, strict=True):
         axis.set_title(method_title(method))
     for axis in axes[-1]:
@@ -138,9 +168,9 @@ def _bands(axes: Axes, rows: DataFrame) -> None:
     tidy_axes(axes)
 
 
-def _paper(axes: Axes, task: str, measure: str, method: str) -> None:
+def _paper(axes: Axes, panel: Panel, measure: str, method: str) -> None:
     """Draw the paper's means, if it has any; it counts layers from 1."""
-    line = abnar_line(task, measure, method)
+    line = abnar_line(panel.task, measure, method, preset_of(panel.table))
     if line is not None:
         layers = [layer - 1 for layer in line]
         means = [mean for mean, _ in line.values()]
@@ -163,7 +193,7 @@ def faithfulness_subject(table: DataFrame) -> Figure:
         right.set_yticks(range(len(order)), [method_title(name) for name in order])
         right.set_xlabel("share of sentences, last layer")
     axes[-1, 0].set_xlabel("layer")
-    _key(figure, rows)
+    key(figure, rows)
     return figure
 
 

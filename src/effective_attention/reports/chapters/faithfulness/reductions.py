@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
+from effective_attention.analyses.faithfulness import COST, MEASURES
 from effective_attention.attributions.registry import registered
 
 LAYERED = ("raw", "rollout", "flow")
 """The methods that the paper follows layer by layer."""
 CORRELATIONS = ("spearman_blank_out", "spearman_gradients")
-BY_LAYER = (*CORRELATIONS, "spearman_published")
-"""The measures that are followed layer by layer."""
-LEAGUE = (*CORRELATIONS, "comprehensiveness", "sufficiency", "milliseconds")
-"""The measures by which all methods are compared."""
+TITLES = {**{measure.name: measure.title for measure in MEASURES}, COST: "ms per example"}
+"""What measures are called, in the order of figures and small tables."""
+_ARROWS = {"high": "↑", "low": "↓", "zero": "→ 0"}
+ARROWS = {**{measure.name: _ARROWS[measure.better] for measure in MEASURES}, COST: "↓"}
+"""Which values speak for a method."""
+LEAGUE = (*(measure.name for measure in MEASURES if measure.part == "league"), COST)
+"""The measures by which all methods are compared, whatever the data knows of its words."""
+CHECKS = tuple(measure.name for measure in MEASURES if measure.part == "checks")
+"""Measures that test the others: against the empty text, a model that has learnt nothing, the same pair exchanged."""
+TRUTH = tuple(measure.name for measure in MEASURES if measure.part == "truth")
+"""Measures of whether a method finds the word that decides."""
+POINTING = tuple(name for name in TRUTH if name != "subject_first")
+"""Those that do not ask for attractors."""
 WITHOUT = "without"
 """Stands in the column ``attention`` for methods that do not read attention."""
 
@@ -24,14 +34,35 @@ def method_title(method: str) -> str:
 
 
 def league(table: DataFrame) -> DataFrame:
-    """Return the last layer: a row for each method, attention (or ``without``) and measure.
+    """Return the last layer: a row for each method, attention (or ``without``) and measure, erased in the first way.
 
     Several runs of one setting are averaged.
     """
-    rows = table.assign(attention=table["attention"].astype(object).where(table["attention"].notna(), WITHOUT))
+    table = in_way(table, *ways_of(table)[:1])
+    rows = table.assign(attention=named(table["attention"]))
     last = rows["layer"].isna() | (rows["layer"] == rows["layer"].max())
     numbers = [name for name in ("value", "std", "low", "high", "count") if name in rows]
     return rows[last].groupby(["method", "attention", "measure"], sort=False)[numbers].mean().reset_index()
+
+
+def named(attention: Series) -> Series:
+    """Write ``without`` where no attention is read."""
+    return attention.astype(object).where(attention.notna(), WITHOUT)
+
+
+def ways_of(table: DataFrame) -> list[tuple[str, str]]:
+    """Return the ways to erase that a table has, in its order: the unit, and what becomes of it."""
+    if "erase" not in table:
+        return []
+    found = table[["unit", "erase"]].dropna().drop_duplicates()
+    return list(found.itertuples(index=False, name=None))
+
+
+def in_way(table: DataFrame, way: tuple[str, str] | None = None) -> DataFrame:
+    """Leave out what was erased in another way; None: nothing was erased."""
+    if way is None:
+        return table
+    return table[table["erase"].isna() | ((table["unit"] == way[0]) & (table["erase"] == way[1]))]
 
 
 def ranking(rows: DataFrame) -> list[str]:
@@ -46,9 +77,24 @@ def ranking(rows: DataFrame) -> list[str]:
 
 def has_layers(table: DataFrame) -> bool:
     """Tell whether any of the methods that are followed layer by layer was compared with blank-out or gradients."""
-    return bool((table["method"].isin(LAYERED) & table["measure"].isin(BY_LAYER)).any())
+    return bool((table["method"].isin(LAYERED) & table["measure"].isin(CORRELATIONS)).any())
+
+
+def has_checks(table: DataFrame) -> bool:
+    """Tell whether any check of the measures, or of the methods, was made."""
+    return bool(table["measure"].isin(CHECKS).any())
+
+
+def has_pointing(table: DataFrame) -> bool:
+    """Tell whether the data knew which word decides, and scores were held against it."""
+    return bool(table["measure"].isin(POINTING).any())
 
 
 def has_subjects(table: DataFrame) -> bool:
     """Tell whether the data knew which word decides."""
     return bool((table["measure"] == "subject_first").any())
+
+
+def preset_of(table: DataFrame) -> str:
+    """Return by which protocol a panel was measured; panels of several are never averaged."""
+    return str(table["protocol"].iloc[0])

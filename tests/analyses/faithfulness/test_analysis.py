@@ -14,14 +14,20 @@ import pytest
 import torch
 from scipy import stats
 
-from effective_attention.analyses.common.published_correlation import dense_ranks, dense_spearman
 from effective_attention.analyses.common.run import run_analyses
-from effective_attention.analyses.faithfulness import SCHEMA, Faithfulness, subject_first
+from effective_attention.analyses.faithfulness import (
+    COST,
+    DIFFERENCE,
+    MEASURES,
+    RANK,
+    SCHEMA,
+    Faithfulness,
+    subject_first,
+)
 from effective_attention.attention.variants import ATTENTIONS
 from effective_attention.attributions import registry
 from effective_attention.attributions.attribute import runs
 from effective_attention.errors import UserError
-from effective_attention.graphs.flow import attention_flow
 from helpers.cases import build_case
 from helpers.own_methods import import_from, last_words_module
 from helpers.paths import ROOT
@@ -53,8 +59,8 @@ def probability(subject: Any, inputs: Any, label: int) -> float:
 
 
 def blanked(subject: Any, one: Any) -> Any:
-    """Each word replaced by [UNK] in turn: the loss of probability of the correct class."""
-    label, unknown = int(one.inputs["labels"][0]), subject.data.tokenizer.unk_token_id
+    """Each word replaced by [UNK] in turn: the loss of probability of the predicted class."""
+    label, unknown = int(one.logits[0].argmax()), subject.data.tokenizer.unk_token_id
     losses = []
     for place in np.flatnonzero(words_of(one)):
         ids = one.inputs["input_ids"].clone()
@@ -72,6 +78,7 @@ def test_every_method_and_measure_is_there(table: pd.DataFrame, context: Any) ->
     shown = list(zip(league["attention"].fillna("none"), league["method"], strict=True))
     assert shown == [(attention or "none", method.name) for method, attention in runs(registry.registered())]
     reading = [method for method in registry.registered() if method.reads_attention]
+    assert set(table["measure"]) <= {*(measure.name for measure in MEASURES), RANK, DIFFERENCE, COST}
     layered = table[(table["measure"] == "spearman_blank_out") & table["attention"].notna()]
     assert len(layered) == len(ATTENTIONS) * len(reading) * context.layers
     assert "subject_first" not in set(table["measure"])  # these texts have no gold subject
@@ -100,7 +107,7 @@ def test_raw_attention_against_blank_out(table: pd.DataFrame, subject: Any, sing
 def test_comprehensiveness_of_blank_out(table: pd.DataFrame, subject: Any, singles: list[Any]) -> None:
     wanted = []
     for one in singles:
-        label, places, losses = int(one.inputs["labels"][0]), np.flatnonzero(words_of(one)), blanked(subject, one)
+        label, places, losses = int(one.logits[0].argmax()), np.flatnonzero(words_of(one)), blanked(subject, one)
         drops = []
         for share in (0.01, 0.05, 0.1, 0.2, 0.5):
             top = places[np.argsort(-losses, kind="stable")[: max(1, int(np.ceil(share * len(places) - 1e-9)))]]
@@ -118,7 +125,8 @@ def test_a_sample_is_the_same_examples_however_they_are_batched(make_subject: An
         small = make_subject(batch_size=size, examples=6)
         context = small.context(seed=3, task=small.data.task)
         made = run_analyses(small, {"faithfulness": Faithfulness(limit=3, steps=2).setup(context)})["faithfulness"]
-        found.append(made[made["measure"] != "milliseconds"])
+        found.append(numbers(made)[lambda rows: ~rows["measure"].str.startswith("normalised")])
+        made = found[-1]
         assert set(made["count"]) == {3} == set(made["examples"])
     np.testing.assert_allclose(found[0]["value"], found[1]["value"], atol=1e-2)
 
@@ -139,91 +147,15 @@ def test_delimiters_may_be_ranked_too(subject: Any, context: Any, singles: list[
 
 
 def value_gradient(subject: Any, one: Any) -> Any:
-    """Norm of the gradient of the label's log-odds at each embedding."""
+    """Norm of the gradient of the answer's log-odds at each embedding."""
     embed = subject.model.get_input_embeddings()
     start = embed(one.inputs["input_ids"]).detach().requires_grad_()
     rest = {name: one.inputs[name] for name in ("attention_mask", "token_type_ids") if name in one.inputs}
     logits = subject.model(inputs_embeds=start, **rest).logits[0]
-    label = int(one.inputs["labels"][0])
+    label = int(one.logits[0].argmax())
     (logits[label] - logits[1 - label]).backward()
     subject.model.zero_grad()
     return start.grad[0].norm(dim=-1).numpy()
-
-
-# --- Table 3, by the published code ---
-
-
-def gradient_of_logit_0(subject: Any, one: Any) -> Any:
-    """Absolute sum of the gradient at the output of BERT's embeddings, positions and layer norm included."""
-    starts = []
-
-    def leaf(_module: Any, _inputs: Any, output: Any) -> Any:
-        starts.append(output.detach().requires_grad_())
-        return starts[-1]
-
-    given = {name: tensor for name, tensor in one.inputs.items() if name not in ("labels", "index")}
-    hook = subject.model.bert.embeddings.register_forward_hook(leaf)
-    try:
-        subject.model(**given).logits[0, 0].backward()
-    finally:
-        hook.remove()
-        subject.model.zero_grad()
-    return np.abs(starts[0].grad[0].sum(dim=-1).numpy())
-
-
-def published_scores(one: Any, layer: int) -> dict[str, Any]:
-    """What each token gets at most from any query, in loops over layers."""
-    graph = torch.stack([each.attention[0].double().mean(dim=0) for each in one.layers])
-    rolled = torch.eye(graph.shape[-1], dtype=torch.float64)
-    for weights in graph[: layer + 1]:
-        rolled = (0.5 * weights + 0.5 * torch.eye(len(weights), dtype=torch.float64)) @ rolled
-    flow = attention_flow(graph)[layer]
-    flow = flow / flow.sum(dim=-1, keepdim=True)
-    return {
-        name: each.numpy().max(axis=0) for name, each in (("raw", graph[layer]), ("rollout", rolled), ("flow", flow))
-    }
-
-
-def by_the_formula(one: Any, other: Any) -> float:
-    left, right = (pd.Series(values).rank(method="dense") for values in (one, other))
-    return 1 - 6 * float(((left - right) ** 2).sum()) / (len(left) * (len(left) ** 2 - 1))
-
-
-def test_table_3_by_the_published_code_against_loops(subject: Any, context: Any, singles: list[Any]) -> None:
-    own = Faithfulness(limit=None, methods=["raw", "rollout", "flow"], published=True, steps=1, shares=[0.2])
-    made = run_analyses(subject, {"faithfulness": own.setup(context)})["faithfulness"]
-    SCHEMA.check(made, "faithfulness")
-    for layer in range(2):
-        found: dict[str, list[float]] = {"raw": [], "rollout": [], "flow": []}
-        for one in singles:
-            worth = gradient_of_logit_0(subject, one)
-            for method, scores in published_scores(one, layer).items():
-                found[method].append(by_the_formula(scores, worth))
-        for method, values in found.items():
-            got = value(made, method, "spearman_published", "standard", layer)
-            assert got["value"] == pytest.approx(np.mean(values), abs=2e-2), (
-                method,
-                layer,
-            )  # rounding orders near ties
-            assert got["count"] == len(singles)
-    ours = made[made["measure"] == "spearman_gradients"].set_index(["attention", "method", "layer"])["value"]
-    theirs = made[made["measure"] == "spearman_published"].set_index(["attention", "method", "layer"])["value"]
-    assert set(theirs.index) == set(ours.index)
-    assert (ours - theirs).abs().max() > 0.05  # another quantity
-
-
-def test_table_3_is_there_only_where_it_is_asked_for(table: pd.DataFrame) -> None:
-    assert "spearman_published" not in set(table["measure"])
-    with pytest.raises(UserError, match=r"analysis\.faithfulness\.published must be true or false, got 'yes'"):
-        Faithfulness(published="yes")  # type: ignore[arg-type]
-
-
-def test_dense_ranks_have_no_gaps_and_leave_out_what_is_not_chosen() -> None:
-    scores = torch.tensor([[0.5, 0.1, 0.5, 0.9, 0.1], [4.0, 3.0, 2.0, 1.0, 0.0]])
-    chosen = torch.tensor([[True, True, True, False, True], [True, False, True, True, True]])
-    assert dense_ranks(scores, chosen).tolist() == [[2, 1, 2, 0, 1], [4, 0, 3, 2, 1]]
-    assert dense_spearman(scores, -scores, chosen)[1].item() == -1
-    assert dense_spearman(scores[:, :1], scores[:, :1], chosen[:, :1]).isnan().all()
 
 
 # --- the subject, other tasks, options ---
@@ -254,13 +186,35 @@ def test_regression(make_subject: Any) -> None:
             {"residual": 1.5},
             r"analysis\.faithfulness\.residual must be a number from 0 to 1, got 1\.5; the paper's is 0\.5",
         ),
+        (
+            {"protocol": "abnar"},
+            r"^analysis\.faithfulness\.protocol must be ours or abnar2020, got 'abnar'$",
+        ),
+        (
+            {"gradient": "mean"},
+            r"^analysis\.faithfulness\.gradient must be norm or sum, or null \(as protocol=ours says\), got 'mean'$",
+        ),
+        ({"query": "cls"}, r"^analysis\.faithfulness\.query must be answer or max, or null .*, got 'cls'$"),
+        ({"ties": 1}, r"^analysis\.faithfulness\.ties must be mean or dense, or null .*, got 1$"),
+        ({"delimiters": 1}, r"^analysis\.faithfulness\.delimiters must be true or false, or null .*, got 1$"),
+        (
+            {"protocol": "abnar2020", "target": "gold"},
+            r"^analysis\.faithfulness\.target must be predicted or correct or first, or null \(as protocol=abnar2020",
+        ),
         ({"steps": 0}, r"analysis\.faithfulness\.steps must be at least 1, got 0"),
         ({"shares": []}, r"analysis\.faithfulness\.shares must be numbers above 0, up to 1"),
         (
             {"convention": "squared"},
             r"analysis\.faithfulness\.convention must be one of absolute, positive, got 'squared'",
         ),
-        ({"erase": "burn"}, r"analysis\.faithfulness\.erase must be delete or blank, got 'burn'"),
+        ({"erase": "burn"}, r"analysis\.faithfulness\.erase must be delete or blank or hide, or a list .* got 'burn'"),
+        ({"erase": ["hide", "hide"]}, r"erase must be .* or a list of these, each once, got \['hide', 'hide'\]"),
+        ({"erase": []}, r"analysis\.faithfulness\.erase must be .* got \[\]"),
+        ({"unit": "letter"}, r"analysis\.faithfulness\.unit must be word or token, or a list .* got 'letter'"),
+        ({"sanity": "yes"}, r"analysis\.faithfulness\.sanity must be true or false, got 'yes'"),
+        ({"stability": 1}, r"analysis\.faithfulness\.stability must be true or false, got 1"),
+        ({"compare": "speed"}, r"analysis\.faithfulness\.compare must be null or one of .* got 'speed'"),
+        ({"compare": "randomised"}, r"compare must be measured: randomised needs sanity=true, got 'randomised'"),
         (
             {"methods": ["rolout"]},
             r"analysis\.faithfulness\.methods must be .* got 'rolout'; did you mean rollout\? known:",
@@ -295,9 +249,10 @@ def methods_of(table: pd.DataFrame) -> list[str]:
 
 
 def numbers(table: pd.DataFrame) -> pd.DataFrame:
-    """All but what the machine needed."""
-    rows = table[table["measure"] != "milliseconds"].reset_index(drop=True)
-    return rows.assign(attention=rows["attention"].astype("string"))  # of objects where all are missing
+    """All but what the machine needed, and what depends on the other methods."""
+    rows = table[~table["measure"].isin([COST, RANK, DIFFERENCE])].reset_index(drop=True)
+    texts = rows.select_dtypes(["object", "string"]).columns
+    return rows.astype(dict.fromkeys(texts, "string"))  # of objects where all are missing
 
 
 @pytest.mark.parametrize(

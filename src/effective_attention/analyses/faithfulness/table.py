@@ -1,0 +1,150 @@
+"""The table of ``faithfulness``: its schema, which numbers each example has, and their means and intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import pandas as pd
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from effective_attention.analyses.common import schema
+from effective_attention.analyses.common.protocol import PROTOCOL_COLUMNS
+from effective_attention.analyses.faithfulness.asked import Asked
+from effective_attention.analyses.faithfulness.measures import MEASURES
+from effective_attention.analyses.faithfulness.pairs import DIFFERENCE, RANK, compared
+from effective_attention.analyses.faithfulness.ways import ERASES, UNITS, Way
+from effective_attention.attention.variants import ATTENTIONS
+from effective_attention.attributions.ranking import bootstrap
+
+COST = "milliseconds"
+_NAMES = tuple(measure.name for measure in MEASURES)
+_PLAIN = tuple(measure.name for measure in MEASURES if not measure.ways)
+_ERASED = tuple(measure.name for measure in MEASURES if measure.ways)
+_MEAN = ("value", "std", "low", "high")
+SCHEMA = schema.Schema(
+    (
+        replace(schema.attention_column(*ATTENTIONS), missing=True),
+        schema.Column("method", "the explanation", "name", key=True),
+        replace(schema.LAYER, missing=True),
+        schema.Column("measure", "what is measured", "name", (*_NAMES, RANK, DIFFERENCE, COST), key=True),
+        schema.Column("unit", "what is erased: tokens or words", "name", UNITS, key=True, missing=True),
+        schema.Column("erase", "what becomes of erased tokens", "name", ERASES, key=True, missing=True),
+        schema.Column("compared", "measure that methods are compared on", "name", _NAMES, key=True, missing=True),
+        schema.Column("other_attention", "of a pair, what is subtracted", "name", ATTENTIONS, key=True, missing=True),
+        schema.Column("other_method", "of a pair, what is subtracted", "name", key=True, missing=True),
+        schema.Column("value", "mean over examples (of a pair: the difference); milliseconds: per example"),
+        schema.Column("std", "standard deviation over examples", low=0, missing=True),
+        schema.Column("low", "lower end of the mean's 95 % bootstrap interval", missing=True),
+        schema.Column("high", "upper end of the mean's 95 % bootstrap interval", missing=True),
+        schema.Column(
+            "beyond",
+            "share of draws whose difference has the other sign, or none",
+            "number",
+            low=0,
+            high=1,
+            missing=True,
+        ),
+        schema.Column("p", "of a difference, two-sided, corrected for all pairs (Holm)", low=0, high=1, missing=True),
+        schema.count_column("examples"),
+        schema.RECEPTIVE_FIELD,
+        *PROTOCOL_COLUMNS,
+        schema.Column("examples", "how many examples were explained: the sample", "whole", low=0),
+    ),
+    blocks=(
+        schema.Block({"measure": _PLAIN}, ("attention", "method", "layer"), numbers=_MEAN),
+        schema.Block({"measure": _ERASED}, ("attention", "method", "layer", "unit", "erase"), numbers=_MEAN),
+        schema.Block({"measure": COST}, ("attention", "method"), numbers=("value",)),
+        schema.Block({"measure": _PLAIN}, ("method",), numbers=_MEAN),  # methods that do not read attention
+        schema.Block({"measure": _ERASED}, ("method", "unit", "erase"), numbers=_MEAN),
+        schema.Block({"measure": COST}, ("method",), numbers=("value",)),
+        schema.Block({"measure": RANK}, ("attention", "method", "compared"), numbers=("value",)),
+        schema.Block({"measure": RANK}, ("method", "compared"), numbers=("value",)),
+        schema.Block({"measure": DIFFERENCE}, ("attention", "method", "compared", "other_attention", "other_method")),
+        schema.Block({"measure": DIFFERENCE}, ("attention", "method", "compared", "other_method")),
+        schema.Block({"measure": DIFFERENCE}, ("method", "compared", "other_method")),
+    ),
+)
+
+
+class Place(NamedTuple):
+    """One number per example."""
+
+    attention: str | None
+    method: str
+    layer: int | None
+    measure: str
+    unit: str | None = None
+    erase: str | None = None
+
+
+def places(league: Sequence[tuple[str | None, str]], layers: int, ways: Sequence[Way]) -> list[Place]:
+    """List all numbers that an example may have."""
+    found = []
+    for attention, method in league:
+        every: list[int | None] = [None] if attention is None else list(range(layers))
+        for measure in MEASURES:
+            shown = every if measure.layers == "each" else every[-1:]
+            erased: Sequence[tuple[str | None, str | None]] = ways if measure.ways else [(None, None)]
+            found += [Place(attention, method, layer, measure.name, *way) for way in erased for layer in shown]
+    return found
+
+
+def measured(asked: Asked) -> dict[Place, Tensor]:
+    """Measure a batch, (batch,) for each place; a measure that needs what is not known has none."""
+    found = {}
+    for measure in (one for one in MEASURES if set(one.needs) <= set(asked.trace.tokens)):
+        for way, results in measure.of(asked).items():
+            for one, values in zip(asked.attributions, results, strict=True):
+                first = len(asked.trace.layers) - values.shape[1]  # the last layer only: that one
+                for layer in range(values.shape[1]):
+                    number = None if one.attention is None else first + layer
+                    found[Place(one.attention, one.method, number, measure.name, *(way or ()))] = values[:, layer]
+    return found
+
+
+def comparison(
+    values: Float[Tensor, "example place"], known: Sequence[Place], name: str | None, way: Way, seed: int
+) -> pd.DataFrame:
+    """Compare all methods on one measure in the last layer, erased in one way; see ``pairs``. None: no rows."""
+    if name is None:
+        return pd.DataFrame()
+    (measure,) = (one for one in MEASURES if one.name == name)
+    wanted = tuple(way) if measure.ways else (None, None)
+    last = max((place.layer for place in known if place.layer is not None), default=None)
+    mine = [
+        number
+        for number, place in enumerate(known)
+        if place.measure == name and (place.unit, place.erase) == wanted and place.layer in (None, last)
+    ]
+    return compared(
+        values[:, mine], [(known[number].attention, known[number].method) for number in mine], measure, seed
+    )
+
+
+def summary(values: Float[Tensor, "example place"], seed: int) -> pd.DataFrame:
+    """Return mean, standard deviation, interval and count over examples of each place; NaN is left out."""
+    count = (~values.isnan()).sum(dim=0)
+    low, high = bootstrap(values, seed=seed) if len(values) else (torch.nan * count, torch.nan * count)
+    mean = values.nanmean(dim=0)
+    spread = ((values - mean).square().nansum(dim=0) / (count - 1).clamp_min(1)).sqrt()
+    return pd.DataFrame({"value": mean, "std": spread, "low": low, "high": high, "count": count})
+
+
+def costs(league: Sequence[tuple[str | None, str]], seconds: Sequence[float], examples: int) -> pd.DataFrame:
+    """Return what each method took, in milliseconds an example."""
+    rows = [
+        {"attention": attention, "method": method, "layer": None, "measure": COST, "value": 1000 * spent}
+        for (attention, method), spent in zip(league, (one / max(examples, 1) for one in seconds), strict=True)
+    ]
+    return pd.DataFrame(rows).assign(std=float("nan"), low=float("nan"), high=float("nan"), count=examples)
+
+
+def joined(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Put rows below each other, in the columns of the schema; what a row has not is empty."""
+    table = pd.concat([part.reindex(columns=SCHEMA.names).astype(object) for part in parts], ignore_index=True)
+    numbers = {column.name: "float64" for column in SCHEMA.columns if column.kind == "number"}
+    return table.astype({**numbers, "layer": "Int64", "count": "int64"})
