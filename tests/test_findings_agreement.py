@@ -85,3 +85,83 @@ def test_a_part_trains_once_and_tests_on_its_own_sentences(agreement, table, tmp
     agreement.measure("linzen", place)
     assert {"data=local", f"data.dir={tmp_path / 'agreement'}", "analysis.number_flip.limit=800"} <= set(ran[3][2])
     assert ran[2][:2] == ran[0][:2]  # the same training: finished, it is not run again
+
+
+# --- a language model that is asked as it is ---
+
+
+@pytest.fixture(scope="module")
+def asked(agreement):
+    return sys.modules["agreement_smollm2"]
+
+
+@pytest.fixture(scope="module")
+def answers():
+    gold = ["singular"] * 6 + ["plural"] * 2
+    return pd.DataFrame({"gold": gold, "correct": [True] * 5 + [False, True, False]})
+
+
+@pytest.fixture(scope="module")
+def explained():
+    rows = []
+    for method, attention in (("raw", "standard"), ("raw", "effective"), ("random", None)):
+        for layer in (0, 1) if attention else (None,):
+            for number, measure in enumerate(("subject_first", "comprehensiveness", "sufficiency", "milliseconds")):
+                value = number + (0.25 if layer == 1 else 0.5)
+                rows.append((attention, method, layer, measure, value, value - 0.1, value + 0.1, 7, 9))
+    names = ["attention", "method", "layer", "measure", "value", "low", "high", "count", "examples"]
+    return pd.DataFrame(rows, columns=names).astype({"layer": "Int64"})
+
+
+def test_answers_are_counted_by_number(asked, answers):
+    found = asked.accuracy(answers)
+    assert (found["count"], found["singular"]) == (8, 0.75)
+    assert found["all"]["value"] == 0.75
+    assert found["all"]["low"] < 0.75 < found["all"]["high"]
+    assert (found["gold singular"]["value"], found["gold singular"]["count"]) == (pytest.approx(5 / 6), 6)
+    assert (found["gold plural"]["value"], found["gold plural"]["count"]) == (0.5, 2)
+
+
+def test_explanations_keep_the_last_layer_and_the_subjects_place_in_all(asked, explained):
+    found = asked.explanations(explained)
+    assert json.loads(json.dumps(found)) == found
+    assert found["examples"] == 9
+    assert set(found["subject_first"]) == {"raw/standard", "raw/effective", "random"}
+    assert found["subject_first"]["raw/standard"] == {"value": 0.25, "low": 0.15, "high": 0.35, "count": 7}
+    assert found["comprehensiveness"]["random"]["value"] == 1.5
+    assert "milliseconds" not in found
+    assert found["subject_first_by_layer"] == {"raw/standard": [0.5, 0.25], "raw/effective": [0.5, 0.25]}
+
+
+def test_a_part_asks_many_and_explains_some(agreement, asked, table, answers, explained, tmp_path, monkeypatch):
+    ran = []
+
+    def run(program, folder, *options):
+        ran.append((program, folder.name, options))
+        (folder / "tables").mkdir(parents=True, exist_ok=True)
+        for name, one in (("number_flip", table), ("faithfulness", explained), ("predictions", answers)):
+            one.to_parquet(folder / "tables" / f"{name}.parquet")
+        return folder
+
+    monkeypatch.setattr(asked, "run", run)
+    (tmp_path / "agreement").mkdir()
+    place = agreement.Place(tmp_path, tmp_path / "work", ("seed=3",))
+    numbers = {name: agreement.measure(name, place) for name in ("smollm2-linzen", "smollm2-grammar")}
+    assert [(program, name) for program, name, _ in ran] == [
+        ("evaluate.py", f"{part}-{what}") for part in numbers for what in ("answers", "explained")
+    ]
+    assert all({"head=verb", "model=smollm2", "split=test", "seed=3"} <= set(options) for *_, options in ran)
+    assert {"limit=800", "data=local", f"data.dir={tmp_path / 'agreement'}"} <= set(ran[0][2])
+    assert {"limit=100", "task.loaders.local.attractors=1"} <= set(ran[1][2])
+    assert {"limit=400", "data=sample"} <= set(ran[2][2])
+    assert "task.loaders.local.attractors=1" not in ran[3][2]
+    assert numbers["smollm2-grammar"]["exchanged"] == agreement.kept(table)
+    made = agreement.tables(numbers)
+    assert len(made) == 2 + 4
+    assert "| right, plural verb | 0.500 [0.000, 1.000], n = 2 |" in made["verbs"]
+    lines = made["explained smollm2-linzen"].splitlines()
+    assert [line.split(" | ")[:2] for line in lines[2:]] == [
+        ["| raw", "standard"], ["| raw", "effective"], ["| random", agreement.NONE],
+    ]  # fmt: skip
+    assert lines[3].endswith(f"| {agreement.NONE} |")  # no correlation was kept
+    assert "attractor exchanged, wrong before" in made["verbs exchanged"]

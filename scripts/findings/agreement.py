@@ -1,8 +1,9 @@
 """Subject-verb agreement in a finetuned model: mistakes, exchanged numbers, and the weight on the exchanged words.
 
 MiniLM is finetuned once, on real sentences with real words (those of Gulordava et al.). A part is what it is tested on:
-real sentences of Linzen et al., or the project's grammar, which knows attractors. Numbers are those of the table of the
-analysis ``number_flip``, its weights and correlations in the last layer.
+real sentences of Linzen et al., or the project's grammar. Numbers are those of the table of the analysis
+``number_flip``, its weights and correlations in the last layer. Parts of a language model that is asked as it is:
+``agreement_smollm2``.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import agreement_smollm2
 import pandas as pd
 from page import Numbers, Page, Place, interval, markdown, run, train
 
@@ -41,7 +43,10 @@ PARTS = (
 
 
 def measure(name: str, place: Place) -> Numbers:
-    """Finetune, unless that is done, then test on the part's sentences."""
+    """Finetune, unless that is done, then test on the part's sentences; or ask a language model."""
+    for asked in agreement_smollm2.ASKED:
+        if asked.name == name:
+            return agreement_smollm2.measure(asked, place, kept, place.work / PAGE.name)
     part = next(part for part in PARTS if part.name == name)
     work = place.work / PAGE.name
     data = f"data.dir={place.folder('agreement')}"
@@ -92,6 +97,7 @@ def tables(numbers: Mapping[str, Numbers]) -> dict[str, str]:
     return {
         "answers": markdown(["", *titles], answers),
         "weights": markdown(["word", "attention", "method", *columns], weights),
+        **agreement_smollm2.tables(numbers),
     }
 
 
@@ -117,4 +123,4 @@ def _weight(found: Mapping[str, float] | None, digits: int = 3) -> str:
     return NONE if found is None else f"{_cell(found, digits)} (even {found['even']:.{digits}f})"
 
 
-PAGE = Page("agreement", tuple(part.name for part in PARTS), measure, tables)
+PAGE = Page("agreement", tuple(part.name for part in (*PARTS, *agreement_smollm2.ASKED)), measure, tables)

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import torch
 from scipy import stats
+from tokenizers import processors
 
 from effective_attention.analyses.common.run import run_analyses
 from effective_attention.analyses.number_flip import SCHEMA, NumberFlip, rank_correlation, word_spans
@@ -14,6 +15,7 @@ from effective_attention.data.agreement.other_number import other_number
 from effective_attention.errors import UserError
 from effective_attention.graphs.flow import attention_flow
 from effective_attention.graphs.rollout import attention_rollout
+from helpers.decoders import build_tokenizer
 from helpers.subjects import build_subject
 
 
@@ -214,6 +216,16 @@ def test_pieces_of_a_word_are_one_span(agreement):
     assert sum(roles) > 2  # a word of several pieces
     assert word_spans(tokenizer, text, roles, 1, 64) == [(4, 11), (17, 24)]
     assert word_spans(tokenizer, text, roles, 2, 64) == []
+
+
+def test_neighbours_of_one_role_are_two_words_where_tokens_hold_the_blank_before_them():
+    tokenizer = build_tokenizer("gpt2")
+    tokenizer.backend_tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
+    text = "the cats dogs sat"
+    starts = [start for start, _ in tokenizer(text, return_offsets_mapping=True)["offset_mapping"]]
+    roles = [int(3 <= start < 13) for start in starts]
+    assert 3 in starts, "offsets hold the blank"
+    assert word_spans(tokenizer, text, roles, 1, 64) == [(4, 8), (9, 13)]
 
 
 def test_correlation_of_ranks_and_its_interval():

@@ -31,6 +31,12 @@ NUMBERLESS = (
 )  # fmt: skip
 
 
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep attractors that were found out of the user's cache."""
+    monkeypatch.setenv("EFFECTIVE_ATTENTION_CACHE", str(tmp_path_factory.getbasetemp() / "attractors"))
+
+
 @pytest.fixture(scope="module")
 def sentences() -> list[Sentence]:
     return generate(sum(COUNTS.values()), seed=0)
@@ -260,7 +266,7 @@ def test_words_before_the_verb_with_the_subject_marked(
     examples = LocalSource(tmp_path).load(task, split)
     assert examples.texts == [("the key to the cabinets",), ("NNS",)]
     assert examples.labels == [0, 1]
-    assert examples.marks == [Marks((4, 7)), Marks((0, 3))]
+    assert examples.marks == [Marks((4, 7), ((15, 23),)), Marks((0, 3))]
     assert examples.source == f"file {tmp_path / inside / name}"
 
 
@@ -334,7 +340,7 @@ def test_bad_rows_can_be_left_out(task: Any, tmp_path: Path) -> None:
 def test_marks_stay_with_their_examples_when_rows_are_left_out(task: Any, tmp_path: Path) -> None:
     write(tmp_path, "linzen_dev.tsv", HEADER + "broken\n" + DEV.removeprefix(HEADER))
     examples = LocalSource(tmp_path, skip_broken_rows=True).load(task, "validation")
-    assert (examples.skipped_rows, examples.marks) == (1, [Marks((4, 7)), Marks((0, 3))])
+    assert (examples.skipped_rows, examples.marks) == (1, [Marks((4, 7), ((15, 23),)), Marks((0, 3))])
 
 
 @pytest.mark.parametrize(

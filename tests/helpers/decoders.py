@@ -14,7 +14,11 @@ LINES = (
 )
 
 
-def build_tokenizer(family: str) -> Any:
+VERBS = ("is are was were has have sits sit stands stand " * 9,)
+"""What a tokenizer learns too that is to know verbs as tokens of their own."""
+
+
+def build_tokenizer(family: str, lines: tuple[str, ...] = LINES, vocabulary: int = 320) -> Any:
     """Train a byte-level tokenizer on a few lines; it has no padding token."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
     from transformers import PreTrainedTokenizerFast
@@ -27,7 +31,7 @@ def build_tokenizer(family: str) -> Any:
     special = [end] if start is None else [start, end]
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     tokens.train_from_iterator(
-        LINES, trainers.BpeTrainer(vocab_size=320, special_tokens=special, initial_alphabet=alphabet)
+        lines, trainers.BpeTrainer(vocab_size=vocabulary, special_tokens=special, initial_alphabet=alphabet)
     )
     tokens.post_processor = processors.ByteLevel(trim_offsets=True)
     if start is not None:
@@ -66,14 +70,18 @@ def build_config(family: str, vocabulary: int, **options: Any) -> Any:
     return made(**sizes, **grouped, **({"pad_token_id": None, **windows} if family == "gemma2" else {}))
 
 
-def write_decoder(folder: Path, family: str) -> Path:
-    """Write a tiny random decoder and its tokenizer as ``save_pretrained`` does."""
-    import torch
-    from transformers import AutoModel
+def write_decoder(folder: Path, family: str, *, with_head: bool = False) -> Path:
+    """Write a tiny random decoder and its tokenizer as ``save_pretrained`` does.
 
-    tokenizer = build_tokenizer(family)
+    ``with_head`` it predicts the next word, and the tokenizer knows ``VERBS``.
+    """
+    import torch
+    from transformers import AutoModel, AutoModelForCausalLM
+
+    tokenizer = build_tokenizer(family, (*LINES, *VERBS), 360) if with_head else build_tokenizer(family)
     torch.manual_seed(0)
-    model = AutoModel.from_config(build_config(family, len(tokenizer)))
+    kind = AutoModelForCausalLM if with_head else AutoModel
+    model = kind.from_config(build_config(family, len(tokenizer)))
     with torch.no_grad():
         for name, weight in model.named_parameters():
             if weight.ndim > 1 and "embed" not in name and "wte" not in name:

@@ -19,8 +19,9 @@ The misclassified examples are listed (``probability``, that of the right class)
 
 Conventions. A noun whose other number is not known (``data.agreement.other_number``: listed, or both forms one entry
 of the tokenizer's vocabulary) is not exchanged, and ``count`` says how many were. The model runs again on the changed
-text. Means have 95 % bootstrap intervals over examples; for correlations the ranks are made once, before examples are
-drawn. Negative effective weights become what ``convention`` says.
+text, without padding; a language model that is asked for the verb (``head=verb``) is asked for the same one. Means have
+95 % bootstrap intervals over examples; for correlations the ranks are made once, before examples are drawn. Negative
+effective weights become what ``convention`` says.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ from effective_attention.attributions.registry import choose
 from effective_attention.attributions.request import AttributionRequest
 from effective_attention.attributions.shared_work import Settings
 from effective_attention.data.agreement.other_number import other_number
+from effective_attention.data.agreement.verbs import ids_behind
 from effective_attention.data.annotation.tagging import ROLES
 from effective_attention.errors import UserError
 from effective_attention.graphs.conventions import RESIDUAL, Convention
@@ -204,7 +206,7 @@ class NumberFlip(SplitAnalysis):
         for number, on in enumerate(_places(trace)):
             found[:, number, 1] = (on.sum(dim=-1) / words.sum(dim=-1).clamp_min(1)).cpu()
         if changed:
-            chances = self._run(trace, [text for _, _, text in changed]).cpu()
+            chances = self._run(trace, [row for row, _, _ in changed], [text for _, _, text in changed]).cpu()
             for (row, word, _), chance in zip(changed, chances.tolist(), strict=True):
                 found[row, word, 0] = chance
         return found
@@ -224,16 +226,23 @@ class NumberFlip(SplitAnalysis):
                     yield number, text[:start] + other + text[end:]
 
     def _known(self, form: str) -> bool:
-        return len(self.context.tokenizer.tokenize(form)) == 1
+        return len(ids_behind(self.context.tokenizer, form)) == 1
 
-    def _run(self, trace: Trace, texts: list[str]) -> Float[Tensor, " text"]:
-        """Return the probability of plural for each text."""
-        made = self.context.tokenizer(
-            texts, padding=True, truncation=True, max_length=self.context.max_length, return_tensors="pt"
-        )
-        inputs = {name: value.to(trace.mask.device) for name, value in made.items()}
-        with torch.no_grad(), evaluation_mode(trace.model):
-            return self._chance(trace.model(**accepted_inputs(trace.model, inputs)).logits)
+    def _run(self, trace: Trace, rows: list[int], texts: list[str]) -> Float[Tensor, " text"]:
+        """Return the probability of plural for each text, each made of one of the batch; run without padding."""
+        options = {"truncation": True, "max_length": self.context.max_length, "return_attention_mask": True}
+        made = self.context.tokenizer(texts, **options)
+        lengths = [len(ids) for ids in made["input_ids"]]
+        found = torch.zeros(len(texts), dtype=torch.float64, device=trace.mask.device)
+        for length in sorted(set(lengths)):
+            places = [place for place, own in enumerate(lengths) if own == length]
+            inputs = {name: torch.tensor([values[place] for place in places]) for name, values in made.items()}
+            if "verb_ids" in trace.inputs:  # the same verb follows
+                inputs["verb_ids"] = trace.inputs["verb_ids"][[rows[place] for place in places]]
+            inputs = {name: value.to(trace.mask.device) for name, value in inputs.items()}
+            with torch.no_grad(), evaluation_mode(trace.model):
+                found[places] = self._chance(trace.model(**accepted_inputs(trace.model, inputs)).logits)
+        return found
 
     # --- the table ---
 
@@ -323,10 +332,11 @@ def word_spans(tokenizer: Any, text: str, roles: Sequence[int], role: int, max_l
     found: list[tuple[int, int]] = []
     for (start, end), mine in zip(offsets, roles, strict=True):
         if mine == role and end > start:
+            start += len(text[start:end]) - len(text[start:end].lstrip())  # the blank before a word
             if found and not text[found[-1][1] : start]:  # another piece of the same word
                 found[-1] = found[-1][0], end
             else:
-                found.append((start + len(text[start:end]) - len(text[start:end].lstrip()), end))
+                found.append((start, end))
     return found
 
 

@@ -7,12 +7,13 @@ its last token, and answers from there.
 from __future__ import annotations
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from effective_attention.attention.model_facts import text_config_of
 from effective_attention.attention.trace import Trace
 from effective_attention.data.annotation.tagging import KINDS
+from effective_attention.models.next_verb import NextVerb
 
 _CLS = KINDS.index("cls")
 
@@ -35,8 +36,14 @@ def answer_position(trace: Trace) -> Int[Tensor, " batch"]:
 
 def _last(trace: Trace) -> Tensor:
     read = trace.mask
+    if isinstance(trace.model, NextVerb):  # which asks the mask, not the ids
+        return _rightmost(read)
     padding = getattr(text_config_of(trace.model), "pad_token_id", None)
     if trace.logits is not None and trace.logits.ndim == 2 and padding is not None:
         read = read & (trace.inputs["input_ids"] != padding)
+    return _rightmost(read)
+
+
+def _rightmost(read: Bool[Tensor, "batch key"]) -> Int[Tensor, " batch"]:
     places = torch.arange(read.shape[1], device=read.device)
     return torch.where(read, places, 0).argmax(dim=-1)

@@ -58,7 +58,7 @@ def _is_turned(trace: Trace, embedding: nn.Module) -> bool:
         text = one_text(trace, 0)
         try:
             with torch.no_grad(), evaluation_mode(trace.model):
-                trace.transformer.base_model(**text)
+                trace.transformer(**text)
         finally:
             hook.remove()
         length = text["input_ids"].shape[1]

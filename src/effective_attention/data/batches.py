@@ -28,11 +28,22 @@ _POOL = 50  # batches that are sorted together; large enough to waste little pad
 
 @dataclass(frozen=True)
 class EncodedSplit(Dataset[int]):
-    """One split, tokenised. Items are bare indices; ``collate`` turns a list of them into a batch."""
+    """One split, tokenised. Items are bare indices; ``collate`` turns a list of them into a batch.
+
+    Attributes:
+        name: Of the split.
+        examples: Its texts and labels.
+        encoded: Their tokens.
+        verb_ids: The tokens of the verb that follows each text, singular and plural (``data.agreement.verbs``); None:
+            no verb is asked for.
+        left_out: How many texts are not there because their verb cannot be asked for.
+    """
 
     name: str
     examples: Examples
     encoded: Encoded
+    verb_ids: NDArray[np.int64] | None = None
+    left_out: int = 0
 
     def __len__(self) -> int:
         return len(self.encoded)
@@ -43,7 +54,9 @@ class EncodedSplit(Dataset[int]):
     def facts(self) -> dict[str, float]:
         """Return numbers a reader of the results should know: examples, truncated ones, skipped rows and lengths."""
         lengths = self.encoded.lengths
+        asked = {} if self.verb_ids is None else {f"data/{self.name}/left_out": self.left_out}
         return {
+            **asked,
             f"data/{self.name}/examples": len(self),
             f"data/{self.name}/truncated": int(self.encoded.truncated.sum()),
             f"data/{self.name}/skipped_rows": self.examples.skipped_rows,
@@ -134,6 +147,8 @@ def collate(
 ) -> Batch:
     """Make a batch: token ids, mask, segments, labels where there are any, and the examples' places in the split.
 
+    Where verbs are asked for, ``verb_ids`` too: (text, 1, number), so that no length of the texts is taken for theirs.
+
     Args:
         split: The examples.
         indices: The chosen examples.
@@ -158,6 +173,8 @@ def collate(
     if split.examples.labels is not None:
         labels = [split.examples.labels[index] for index in indices]
         batch["labels"] = torch.tensor(labels, dtype=torch.float32 if scores else torch.long)
+    if split.verb_ids is not None:
+        batch["verb_ids"] = torch.from_numpy(split.verb_ids[list(indices)])[:, None]  # (text, 1, number)
     if "token_type_ids" in tokenizer.model_input_names:
         batch["token_type_ids"] = torch.from_numpy(types)
     return batch

@@ -11,8 +11,9 @@ from pytorch_lightning import LightningDataModule
 from torch.utils.data import DataLoader
 from transformers import PreTrainedTokenizerBase as Tokenizer
 
+from effective_attention.data.agreement.verbs import askable, first_tokens
 from effective_attention.data.batches import Batch, EncodedSplit, LengthBucketSampler, Padding, collate
-from effective_attention.data.encoding import default_cache_dir, encode
+from effective_attention.data.encoding import Encoded, default_cache_dir, encode
 from effective_attention.data.examples import Examples
 from effective_attention.data.padding import padding_id
 from effective_attention.data.tasks import Task
@@ -51,6 +52,7 @@ class TextDataModule(LightningDataModule):
         max_positions: How many tokens the model can take; None: no limit.
         pad_id: The token that the model knows as padding; None: the tokenizer's, or one that is chosen (``padding``).
         equal_lengths: Whether the texts of a batch must be of one length, so that none is padded (``padding``).
+        verbs: Whether a language model is asked for the verb behind each text: batches then have its two forms.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class TextDataModule(LightningDataModule):
         max_positions: int | None = None,
         pad_id: int | None = None,
         equal_lengths: bool = False,
+        verbs: bool = False,
     ) -> None:
         super().__init__()
         _check_options(batch_size, max_length, padding, max_positions)
@@ -81,6 +84,7 @@ class TextDataModule(LightningDataModule):
         self.tokenizer = tokenizer
         self.pad_id = padding_id(tokenizer, pad_id)
         self.equal_lengths = equal_lengths
+        self.verbs = verbs
         self.batch_size = batch_size
         self.max_length = max_length
         self.padding = padding
@@ -96,13 +100,22 @@ class TextDataModule(LightningDataModule):
     def split(self, name: str) -> EncodedSplit:
         """Return a split, loaded and tokenised on first use."""
         if name not in self._splits:
-            examples = self.source.load(self.task, name)
+            every = self.source.load(self.task, name)
+            examples = self._askable(every) if self.verbs else every
+            left_out = len(every) - len(examples)
             limit = self.limit_train if name == "train" else self.limit_eval
             if limit is not None:
                 examples = examples.spread(limit)
-            encoded = encode(examples.texts, self.tokenizer, self.max_length, self.token_cache)
-            self._splits[name] = EncodedSplit(name, examples, encoded)
+            asked = first_tokens(examples.verbs or [], self.tokenizer) if self.verbs else None
+            self._splits[name] = EncodedSplit(name, examples, self._encode(examples), asked, left_out)
         return self._splits[name]
+
+    def _encode(self, examples: Examples) -> Encoded:
+        return encode(examples.texts, self.tokenizer, self.max_length, self.token_cache)
+
+    def _askable(self, examples: Examples) -> Examples:
+        """Return the texts after which a language model can be asked for the verb."""
+        return askable(examples, self._encode(examples).truncated, self.tokenizer)
 
     def facts(self) -> dict[str, float]:
         return {key: value for split in self._splits.values() for key, value in split.facts().items()}

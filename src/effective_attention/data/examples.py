@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from effective_attention.data.annotation.pipelines import TaggedText
 from effective_attention.data.tables import Marks, Row, Table
 from effective_attention.data.tasks import LABEL, Task
 from effective_attention.errors import UserError, listed, quoted
 
+Known = TypeVar("Known")
 SKIP_BROKEN_ROWS = "data.skip_broken_rows=true"
 """What to add to leave out what cannot be read."""
+_PER_EXAMPLE = ("texts", "labels", "marks", "words", "verbs")
 _NO_LABEL = ("", "-1", "-1.0", "None")  # how files and the hub write "this split's labels are secret"
 
 
@@ -28,6 +30,7 @@ class Examples:
         skipped_rows: Rows left out because they were broken; 0 unless the user asked for that.
         marks: The words that decide each example, where the source knows them for all.
         words: The words of each text, with tags and trees, where the source has them from annotators (a treebank does).
+        verbs: The verb that follows each text, singular and plural, where the source knows it (agreement does).
     """
 
     texts: list[tuple[str, ...]]
@@ -36,6 +39,7 @@ class Examples:
     skipped_rows: int = 0
     marks: list[Marks] | None = None
     words: list[tuple[TaggedText, ...]] | None = None
+    verbs: list[tuple[str, str]] | None = None
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -51,7 +55,7 @@ class Examples:
 
     def choose(self, places: Sequence[int]) -> Examples:
         """Return the examples in these places, in this order."""
-        known: dict[str, Any] = {name: getattr(self, name) for name in ("texts", "labels", "marks", "words")}
+        known: dict[str, Any] = {name: getattr(self, name) for name in _PER_EXAMPLE}
         chosen: dict[str, Any] = {name: [of[place] for place in places] for name, of in known.items() if of is not None}
         return replace(self, **chosen)
 
@@ -93,6 +97,7 @@ def read_examples(
     texts: list[tuple[str, ...]] = []
     labels: list[Any] = []
     marks: list[Marks | None] = []
+    verbs: list[tuple[str, str] | None] = []
     skipped = 0
     label_of = _label_reader(task) if label_of is None else label_of
     for row in table.rows:
@@ -107,11 +112,17 @@ def read_examples(
         if label_of is not None:
             labels.append(_label(table, row, columns[LABEL], label_of))
         marks.append(row.marks)
+        verbs.append(row.verb)
     if not texts:
         raise UserError(f"{table.place}: no examples in it" + (f" ({skipped} broken rows left out)" if skipped else ""))
-    known = [mark for mark in marks if mark is not None]
-    marked = known if len(known) == len(texts) else None
-    return Examples(texts, labels if task.has_labels else None, source, skipped, marked)
+    found = labels if task.has_labels else None
+    return Examples(texts, found, source, skipped, _if_all(marks), verbs=_if_all(verbs))
+
+
+def _if_all(values: Sequence[Known | None]) -> list[Known] | None:
+    """Return what is known of every example; None where one lacks it."""
+    known = [value for value in values if value is not None]
+    return known if len(known) == len(values) else None
 
 
 def _at(table: Table, row: Row) -> str:

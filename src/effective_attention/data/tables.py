@@ -33,13 +33,15 @@ class Marks:
 class Row:
     """One row of a table.
 
-    ``problem`` says why it could not be taken apart; its cells are then empty. ``marks`` is None where it is unknown.
+    ``problem`` says why it could not be taken apart; its cells are then empty. ``marks``, and the ``verb``'s forms
+    (singular, plural), are None where they are unknown.
     """
 
     number: int
     cells: Mapping[str, Any]
     problem: str | None = None
     marks: Marks | None = None
+    verb: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from effective_attention.data.label_names import places, say_nothing
 from effective_attention.errors import UserError, listed
 from effective_attention.models.encoders import Encoder, PretrainedEncoder
 
-Head = Literal["random", "finetuned"]
+Head = Literal["random", "finetuned", "verb"]
 _MULTI_LABEL = "multi_label_classification"
 
 
@@ -28,7 +28,8 @@ class Start:
 
     Attributes:
         model: Its outputs are in the task's order.
-        head: Whether its classification head was finetuned by somebody, or is random.
+        head: Whether its classification head was finetuned by somebody, or is random; ``verb``: it has none, and is
+            asked for the next verb (``next_verb``).
         note: What was done to bring head and task together, for the log; None: nothing.
     """
 

@@ -9,12 +9,14 @@ from typing import Any, Literal
 
 from transformers import (
     AutoConfig,
+    AutoModelForCausalLM,
     AutoModelForMaskedLM,
     AutoModelForSequenceClassification,
     AutoTokenizer,
     PreTrainedModel,
 )
 from transformers import PreTrainedTokenizerBase as Tokenizer
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as CAUSAL
 
 from effective_attention.errors import UserError, first_line, shorten
 from effective_attention.models.embedded import EMBEDDED_NAME, embedded_folder
@@ -121,6 +123,24 @@ class PretrainedEncoder:
                 f"add model=bert_base or model.name=<hub id or folder>"
             )
         return model
+
+    def causal_lm(self) -> PreTrainedModel:
+        """Load the model with its own head for the next word.
+
+        Raises:
+            UserError: It is of a kind that has none, or its files lack it.
+        """
+        config = self._load(AutoConfig)
+        absent = None if config.model_type in CAUSAL else f"{config.model_type} models have none"
+        if absent is None:
+            model, loading = self._load(AutoModelForCausalLM, output_loading_info=True)
+            if not loading["missing_keys"]:
+                return model
+            absent = f"its files lack {min(loading['missing_keys'])}"
+        raise UserError(
+            f"model {shorten(self.name, 300)} has no language-model head for the next word ({absent}); "
+            "add model=smollm2 or model.name=<hub id or folder>"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         return {"name": self.name, "revision": self.revision}

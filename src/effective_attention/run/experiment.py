@@ -47,6 +47,7 @@ from effective_attention.run.wandb_names import Job, named, trained_in
 
 log = logging.getLogger(__name__)
 Metrics = dict[str, Any]
+_ASK = "; a causal language model can be asked as it is: head=verb"
 
 
 def train(cfg: DictConfig) -> Metrics:
@@ -82,7 +83,8 @@ def evaluate(cfg: DictConfig) -> Metrics:
         if run.facts.get("run/head") == "random":
             log.warning(
                 "no checkpoint given: the encoder is pretrained, its classification head is random, "
-                "so scores mean nothing"
+                "so scores mean nothing%s",
+                _ASK if tuple(run.task.labels) == ("singular", "plural") else "",
             )
         return _test_and_report(cfg, _trainer(cfg, run, [], resumed), run, planned, {}, resumed.folder)
 

@@ -71,6 +71,7 @@ def dependencies(subject: Subject, *facts: Any) -> str:
     encoded = subject.split.encoded
     tags = subject.annotated
     tokens: list[NDArray[Any]] = [encoded.input_ids, encoded.token_type_ids, encoded.offsets]
+    tokens += [] if subject.split.verb_ids is None else [subject.split.verb_ids]
     words: list[NDArray[Any]] = [tags.word, tags.upos, tags.xpos, tags.head, tags.relation, tags.kind]
     parts = (
         fingerprint(subject.model, [*tokens, *words]),

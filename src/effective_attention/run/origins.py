@@ -16,12 +16,16 @@ from effective_attention.io import expanded
 from effective_attention.models.checkpoints import read_checkpoint, restore_classifier, stored_labels
 from effective_attention.models.classifier import CHECKPOINT_KEY, SequenceClassifier
 from effective_attention.models.encoders import Encoder, PretrainedEncoder, encoder_from_dict
-from effective_attention.models.finetuned import Start, start_model
+from effective_attention.models.finetuned import Start, start_model, with_names
+from effective_attention.models.next_verb import load_next_verb
 from effective_attention.models.places import find_checkpoint, is_classifier_place
+from effective_attention.program import as_typed
 from effective_attention.run.options.targets import build
 
 log = logging.getLogger(__name__)
-Head = Literal["random", "finetuned", "trained here"]
+Head = Literal["random", "finetuned", "verb", "trained here"]
+
+_NUMBERS = ("singular", "plural")  # labels, in the order of a language model's two answers
 
 
 @dataclass(frozen=True)
@@ -65,12 +69,16 @@ class Origin:
         """
         if self.state is not None:
             return restore_classifier(self.state, task), "trained here"
-        start = self._start(task)
+        start = self._asked(task) if asks_for_verbs(cfg) else self._start(task)
         if start.note is not None:
             log.info(start.note)
         origin = {"encoder": self.encoder.to_dict(), "seed": cfg.seed, "data": data}
         classifier = SequenceClassifier(start.model, task, optimizer, warmup=cfg.get("warmup", 0.0), origin=origin)
         return classifier, "trained here" if self.is_trained else start.head
+
+    def _asked(self, task: Task) -> Start:
+        """Load the language model itself, to be asked for the next verb."""
+        return Start(with_names(load_next_verb(self.encoder, self.place), task.labels), "verb")
 
     def _start(self, task: Task) -> Start:
         outputs = task.num_outputs if task.has_labels else None
@@ -82,6 +90,34 @@ class Origin:
                 f"model.name={self.encoder.name} task={task.name}"
             )
         return start
+
+
+def asks_for_verbs(cfg: DictConfig) -> bool:
+    """Tell whether the model is a language model that is asked for the next verb."""
+    return bool(cfg.get("head") == "verb")
+
+
+def check_head(cfg: DictConfig, checkpoint: str | None, task: Task | CustomTask) -> None:
+    """Refuse ``head=verb`` where there is nothing to ask, or something to train.
+
+    Raises:
+        UserError: Says what to do instead.
+    """
+    if not asks_for_verbs(cfg):
+        return
+    if "optimizer" in cfg:
+        command = as_typed("evaluate.py")
+        raise UserError(
+            f"head=verb has nothing to train: it asks a language model as it is; use {command}, or leave head=verb out "
+            "to finetune a classification head"
+        )
+    if checkpoint is not None:
+        raise UserError(
+            "head=verb asks a language model as it is, not a classifier; leave checkpoint= out and name the model with "
+            "model=smollm2 or model.name=<hub id or folder>"
+        )
+    if not isinstance(task, Task) or tuple(task.labels) != _NUMBERS:
+        raise UserError(f"head=verb answers with a verb's number; add task=agreement, got task={task.name}")
 
 
 def find_origin(cfg: DictConfig, checkpoint: str | None, task: Task | CustomTask) -> Origin:

@@ -51,13 +51,20 @@ def real_command(task: Task, origin: Origin, head: Head, checkpoint: str | None)
     data = f"task={task.name} {task.local_options}" if task.loaders else f"+experiment=paper task={task.name}"
     hub = "" if task.loaders else f" {_NEEDS_HUB}"
     encoder = origin.encoder
+    if head == "verb":
+        return f"evaluate.py {_named(encoder)} head=verb {data}"
     if head == "finetuned" and task.has_labels:
         own = data if task.loaders else f"task={task.name} data=hub"
         return f"evaluate.py checkpoint={checkpoint or encoder.name} {own}{hub}"
     if not isinstance(encoder, PretrainedEncoder) or encoder.embedded:
         return f"train.py {data}{hub}" if task.has_labels else f"evaluate.py model=bert_base {data} {_NEEDS_HUB}"
-    model = f"model={encoder.name}" if encoder.name in PACKAGED else f"model.name={encoder.name}"
+    model = _named(encoder)
     if task.has_labels:
         return f"train.py {model} {data}{hub}"
     chosen = model if checkpoint is None else f"checkpoint={checkpoint}"
     return f"evaluate.py {chosen} {data}"
+
+
+def _named(encoder: Encoder) -> str:
+    """Return the option that names a model."""
+    return f"model={encoder.name}" if encoder.name in PACKAGED else f"model.name={encoder.name}"

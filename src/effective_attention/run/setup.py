@@ -32,7 +32,7 @@ from effective_attention.models.finetuned import start_model
 from effective_attention.program import as_typed
 from effective_attention.run.options.check import check_options
 from effective_attention.run.options.targets import build, check_targets
-from effective_attention.run.origins import Head, Origin, find_origin
+from effective_attention.run.origins import Head, Origin, asks_for_verbs, check_head, find_origin
 from effective_attention.run.own_text import TEXT, OwnText, check_pair, own_texts, task_of_text
 from effective_attention.run.real_thing import is_embedded, note_on
 
@@ -88,6 +88,7 @@ def prepare(cfg: DictConfig, checkpoint: str | None) -> Run:
             "train on a task that has, such as task=mrpc, "
             f"then look at it with {as_typed(f'evaluate.py task={asked.name} checkpoint=<run>')}"
         )
+    check_head(cfg, checkpoint, asked)
     texts = own_texts(cfg)
     origin = find_origin(cfg, checkpoint, asked)
     if texts is None:
@@ -184,6 +185,7 @@ def _datamodule(
         seed=cfg.seed,
         split=TEXT if isinstance(source, OwnText) else cfg.split,
         max_positions=longest_text(classifier.model),
+        verbs=asks_for_verbs(cfg) and not isinstance(source, OwnText),
         **options,
     )
 

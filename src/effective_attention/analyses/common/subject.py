@@ -120,7 +120,8 @@ class Subject:
     @cached_property
     def _fingerprint(self) -> str:
         encoded = self.split.encoded
-        return fingerprint(self.model, [encoded.input_ids, encoded.token_type_ids, encoded.offsets])
+        asked = [] if self.split.verb_ids is None else [self.split.verb_ids]
+        return fingerprint(self.model, [encoded.input_ids, encoded.token_type_ids, encoded.offsets, *asked])
 
     def _at_full_length(self, indices: Sequence[int], chosen: Tensor) -> Trace:
         kept = [index for index, keep in zip(indices, chosen.tolist(), strict=True) if keep]

@@ -12,6 +12,8 @@ Datasheet of the generated sentences (seed 0: 20 000 to train on, 2 000 to valid
 * **Balance**: every hundred sentences, and so every split, has 50 of each number, and of each number 15, 15, 10, 6 and
   4 with 0, 1, 2, 3 and 4 attractors. In 67 % the first noun is not the subject.
 * **Gold positions**: the subject and each attractor, by their characters (``Examples.marks``).
+* **Verbs**: sentences end before theirs; to ask a language model for it (``head=verb``) each has one of *is/are*,
+  *was/were* and *has/have*, chosen by a checksum of its text.
 
 What a model could exploit, as accuracy on the test split (chance is 0.500):
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from zlib import crc32
 
 from effective_attention.data.agreement.grammar import Sentence, cut, generate
+from effective_attention.data.agreement.words import VERBS
 from effective_attention.data.examples import Examples
 from effective_attention.data.tables import Marks
 from effective_attention.data.tasks import Task
@@ -43,7 +45,16 @@ def to_examples(sentences: Sequence[Sentence], *, source: str) -> Examples:
         labels=[int(sentence.plural) for sentence in sentences],
         source=source,
         marks=[marks_of(sentence) for sentence in sentences],
+        verbs=[verb_of(sentence) for sentence in sentences],
     )
+
+
+def verb_of(sentence: Sentence) -> tuple[str, str]:
+    """Return the verb that follows a sentence, singular and plural: one of ``words.VERBS``, by the sentence alone.
+
+    No sentence of the grammar has its verb written, so that any of them would do.
+    """
+    return VERBS[crc32(sentence.text.encode()) % len(VERBS)]
 
 
 def marks_of(sentence: Sentence) -> Marks:

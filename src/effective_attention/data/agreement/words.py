@@ -1,4 +1,4 @@
-"""The grammar's words. Nouns are (singular, plural); nothing else shows number."""
+"""The grammar's words. Nouns and the verbs behind a sentence are (singular, plural); nothing else shows number."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ INTRANSITIVE = _phrases("left | laughed | slept | waited | arrived | smiled | di
 REPORTING = _phrases("said | thought | believed | knew | claimed | explained | noticed")
 SUBORDINATORS = _phrases("when | after | because | although | before | while")
 ADVERBS = _phrases("often | usually | still | always | probably | never | rarely | clearly | sometimes | hardly ever")
+VERBS = _given("is/are was/were has/have")  # that follow a sentence: any subject may be, or have, anything
 PHRASES = _phrases(
     "today , | in fact , | of course , | as a rule , | i think that | we hope that | it seems that | for once ,"
 )

@@ -124,6 +124,7 @@ class Common(Options):
     reading: Literal["exact", "padded"]
     space: Literal["value", "affine"]
     epsilon: Annotated[float, Field(ge=0, lt=1)]
+    head: Literal["classifier", "verb"] = "classifier"
     resamples: CountOrNone
     run_dir: Place
     resume: Place | None
