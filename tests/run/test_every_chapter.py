@@ -16,14 +16,16 @@ from helpers.small_analyses import OPTIONS
 ALONE = "pronouns"  # reads a sentence with a gap, in a masked language model
 MARKED = "number_flip"  # reads texts whose subject is marked
 GAP = quoted("text=The author talked to Sara about [MASK] book .")
-NOT_HERE = {"faithfulness_subject", "alternative_attention_heads", "timing"}
-"""Needs sentences whose subject is known; the alternatives of all heads, which take a minute; five timed batches."""
+NOT_HERE = {"faithfulness_subject", "faithfulness_truth", "alternative_attention_heads", "timing"}
+"""Need sentences whose subject is known; the alternatives of all heads, which take a minute; five timed batches."""
+
+CHECKED = ["analysis.faithfulness.sanity=true", "analysis.faithfulness.erase=[delete,hide]"]
 
 
 @pytest.fixture(scope="module")
 def folders(trained: Any, composer: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Three evaluations: of everything a split and a text have, of the sentence with a gap, and of marked texts."""
-    everything = ["analysis=[all,token_identity,token_mixing,explorer]", "attention=all", *OPTIONS]
+    everything = ["analysis=[all,token_identity,token_mixing,explorer]", "attention=all", *OPTIONS, *CHECKED]
     cfg = composer("evaluate", tmp_path_factory.mktemp("all"), f"checkpoint={trained.folder}", *everything)
     evaluate(cfg)
     words = ["candidates=[his,her]", "referents=[author,Sara]"]

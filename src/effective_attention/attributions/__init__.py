@@ -29,7 +29,7 @@ What they are made with:
 
 How faithful they are:
 
-- ``erasure``: comprehensiveness and sufficiency, DeYoung et al. (2020), also as shares of what is lost without a word,
+- ``erasure``: comprehensiveness and sufficiency, DeYoung et al. (2020), and as shares of the loss without any word,
   Carton et al. (2020); a forward pass for every distinct shortened text. ``word_pieces``: by whole words.
 - ``ground_truth``: pointing at the tokens that are known to decide, Arras et al. (2025).
 - ``randomised``: the model with layers that have learnt nothing, Adebayo et al. (2018).

@@ -17,6 +17,7 @@ from effective_attention.analyses.common.protocol import PRESETS
 from effective_attention.analyses.common.run import run_analyses
 from effective_attention.analyses.faithfulness import DIFFERENCE, RANK, SCHEMA, Faithfulness
 from effective_attention.analyses.faithfulness.asked import Asked
+from effective_attention.analyses.faithfulness.readings import NOT_THE_START
 from effective_attention.analyses.faithfulness.truth import pointing
 from effective_attention.analyses.faithfulness.ways import choose_ways
 from effective_attention.attention.trace import trace
@@ -130,7 +131,7 @@ def test_every_way_has_its_rows(table: pd.DataFrame) -> None:
 
 
 def test_the_model_with_random_layers(table: pd.DataFrame, subject: Any, context: Any, singles: list[Any]) -> None:
-    fresh = randomised(singles[0], seed=context.seed)
+    fresh = randomised(singles[0], seed=NOT_THE_START + context.seed)
     found = []
     for one in singles:
         inside = (one.tokens["kind"] == 0) | (one.tokens["kind"] == 1)

@@ -28,6 +28,8 @@ from effective_attention.attributions.word_pieces import pieces_in
 from effective_attention.errors import first_line
 
 log = logging.getLogger(__name__)
+NOT_THE_START = 1_000_003
+"""Added to the seed: a model that began its training at random must not be compared with its own beginning."""
 
 
 @dataclass
@@ -82,7 +84,7 @@ class Readings:
     def _randomised(self, request: AttributionRequest, ranked: Bool[Tensor, "batch key"]) -> list[Attribution]:
         """Explain the same targets in the model with random layers."""
         if not self._models:
-            self._models.append(randomised(request.trace, seed=self.context.seed))
+            self._models.append(randomised(request.trace, seed=NOT_THE_START + self.context.seed))
         again = replace(request, trace=trace_again(request.trace, self._models[0]))
         return list(attribute(again, ranked, self.settings, self.methods))
 
