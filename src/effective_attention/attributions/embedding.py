@@ -6,6 +6,7 @@ captum, which puts the steps of its way side by side in the batch, must find the
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from weakref import WeakKeyDictionary
@@ -58,7 +59,9 @@ def _is_turned(trace: Trace, embedding: nn.Module) -> bool:
         text = one_text(trace, 0)
         try:
             with torch.no_grad(), evaluation_mode(trace.model):
-                trace.transformer(**text)
+                base = trace.transformer.base_model
+                known = inspect.signature(base.forward).parameters  # what is meant for the head is not handed on
+                base(**{name: value for name, value in text.items() if name in known})
         finally:
             hook.remove()
         length = text["input_ids"].shape[1]
