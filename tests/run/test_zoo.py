@@ -38,7 +38,7 @@ QUICK = (
     "analysis.token_identity.solver=ridge",
     "analysis.alternative_attention.bound=false",
 )
-GROUPS = ("paper", "structure", "faithfulness", "identifiability", "sinks", "explorer")
+GROUPS = ("paper", "structure", "faithfulness", "protocols", "identifiability", "sinks", "explorer")
 REASONS = {
     "t5": "reads one text and writes another, which commands cannot train or evaluate",
     "bart": "reads one text and writes another, which commands cannot train or evaluate",
@@ -103,7 +103,7 @@ class _Lines(logging.Handler):
 def wanted() -> set[str]:
     """Name the analyses of the groups, as the configs list them."""
     listed = [line.strip("- \n") for name in GROUPS for line in _defaults(CONF / "analysis" / f"{name}.yaml")]
-    return {*listed, "faithfulness", "sinks", "explorer"}
+    return {*listed, "faithfulness", "protocols", "sinks", "explorer"}
 
 
 def _defaults(path: Path) -> list[str]:
