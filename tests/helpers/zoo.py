@@ -108,7 +108,7 @@ def build_config(family: str, vocabulary: int, pad_id: int) -> Any:
 def left_out(family: str) -> dict[str, str]:
     """Name the analyses that the commands leave out, each with what they say of it."""
     if family == "xlnet":
-        return {"protocols": "hands out copies of its hidden states, so that nothing can be summed: protocols"}
+        return {"protocols": "hands out copies of its embeddings, which no gradient reaches: protocols"}
     if family not in DECODERS:
         return {}
     return {"delimiters": "left out, because the model's tokenizer sets no [CLS] and [SEP]: delimiters"}
