@@ -38,7 +38,7 @@ from torch import Tensor
 
 from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
 from effective_attention.analyses.common.options import check_graph_options, check_limit, check_number
-from effective_attention.analyses.common.samples import in_sample, only, sample
+from effective_attention.analyses.common.samples import in_sample, only, sample, slots
 from effective_attention.analyses.common.schema import CONVENTION, LAYER, Block, Column, Schema, attention_column
 from effective_attention.analyses.common.tokens import written
 from effective_attention.attention.hook import evaluation_mode
@@ -166,14 +166,14 @@ class NumberFlip(SplitAnalysis):
         if not bool(chosen.any()):
             return
         trace = only(trace, chosen)
-        slots = (self.used.cumsum(dim=0) - 1)[trace.inputs["index"].cpu()].to(self.filled.device)
+        places = slots(self.used, trace).to(self.filled.device)
         chance = self._chance(trace.logits)
         labels = trace.inputs["labels"] == self.plural
         answers = torch.stack([trace.inputs["index"].double(), labels.double(), chance], dim=-1)
-        self.answers[slots] = answers.to(self.answers)
-        self.weights[slots] = self._weights(trace).to(self.weights)
-        self.flips[slots] = self._exchanged(trace).to(self.flips)
-        self.filled[slots] = 1
+        self.answers[places] = answers.to(self.answers)
+        self.weights[places] = self._weights(trace).to(self.weights)
+        self.flips[places] = self._exchanged(trace).to(self.flips)
+        self.filled[places] = 1
 
     def _chance(self, logits: Tensor) -> Float[Tensor, " batch"]:
         return logits.double().softmax(dim=-1)[:, self.plural]

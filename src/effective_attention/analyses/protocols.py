@@ -39,8 +39,8 @@ from effective_attention.analyses.common.protocol import (
     no_sum,
     targets,
 )
-from effective_attention.analyses.common.samples import in_sample, only, sample
-from effective_attention.analyses.common.tables import tidy
+from effective_attention.analyses.common.samples import in_sample, only, sample, slots
+from effective_attention.analyses.common.tables import over_examples
 from effective_attention.analyses.common.tokens import written
 from effective_attention.attention.trace import Part, Trace
 from effective_attention.attention.variants import ATTENTIONS
@@ -48,7 +48,7 @@ from effective_attention.attributions.blank_out import blank_out
 from effective_attention.attributions.flow import flow_maps
 from effective_attention.attributions.gradients import input_gradient
 from effective_attention.attributions.perturbations import blank_id
-from effective_attention.attributions.ranking import bootstrap, correlate
+from effective_attention.attributions.ranking import correlate
 from effective_attention.attributions.request import AttributionRequest
 from effective_attention.attributions.rollout import rollout_maps
 from effective_attention.attributions.shared_work import Settings, SharedWork
@@ -168,9 +168,8 @@ class Protocols(SplitAnalysis):
         return bool(self.used[list(indices)].any())
 
     def update(self, trace: Trace) -> None:
-        slots = (self.used.cumsum(dim=0) - 1).to(self.values.device)
         for part in _parts(trace, in_sample(self.used, trace)):
-            places = slots[part.inputs["index"].to(slots.device)]
+            places = slots(self.used, part).to(self.values.device)
             self.values[places] = self._measure(part).to(self.values)
             self.filled[places] = 1
 
@@ -202,13 +201,8 @@ class Protocols(SplitAnalysis):
 
     def compute(self) -> pd.DataFrame:
         values = self.values[self.filled > 0].cpu().flatten(1)
-        count = (~values.isnan()).sum(dim=0)
-        low, high = bootstrap(values, seed=self.context.seed) if len(values) else (torch.nan * count, torch.nan * count)
-        mean = values.nanmean(dim=0)
-        spread = ((values - mean).square().nansum(dim=0) / (count - 1).clamp_min(1)).sqrt()
-        shape = [len(names) for names in self.axes.values()]
-        numbers = {name: one.view(shape) for name, one in (("std", spread), ("low", low), ("high", high))}
-        table = tidy(mean.view(shape), self.axes, **numbers, count=count.view(shape))
+        places = pd.MultiIndex.from_product(self.axes.values(), names=list(self.axes)).to_frame(index=False)
+        table = pd.concat([places, over_examples(values, self.context.seed)], axis=1)
         table = table[table["count"] > 0].reset_index(drop=True)
         worths = pd.DataFrame(_WORTHS, columns=["reference", "gradient"]).loc[table.pop("worth")].reset_index(drop=True)
         divided = self.settings.receptive_field

@@ -23,6 +23,11 @@ def in_sample(chosen: Tensor, trace: Trace) -> Tensor:
     return chosen[trace.inputs["index"].cpu()].to(trace.mask.device)
 
 
+def slots(used: Tensor, trace: Trace) -> Tensor:
+    """Return where the examples of a batch, all of them in a sample, are kept among the sample's, (batch,)."""
+    return (used.cumsum(dim=0) - 1)[trace.inputs["index"].cpu()].to(trace.mask.device)
+
+
 def only(trace: Trace, chosen: Bool[Tensor, " batch"]) -> Trace:
     """Cut some examples out of a traced batch.
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import pandas as pd
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from effective_attention.attention.trace import Trace
+from effective_attention.attributions.ranking import bootstrap
 
 
 def tidy(values: Tensor, names: Mapping[str, Any], **columns: Tensor) -> pd.DataFrame:
@@ -28,6 +30,15 @@ def tidy(values: Tensor, names: Mapping[str, Any], **columns: Tensor) -> pd.Data
 def mean_over(total: Tensor, count: Tensor) -> Tensor:
     """Divide sums by counts; where nothing was counted, the result is NaN."""
     return torch.where(count > 0, total / count.clamp_min(1), torch.nan)
+
+
+def over_examples(values: Float[Tensor, "example place"], seed: int) -> pd.DataFrame:
+    """Return mean, standard deviation, interval and count over examples of each place; NaN is left out."""
+    count = (~values.isnan()).sum(dim=0)
+    low, high = bootstrap(values, seed=seed) if len(values) else (torch.nan * count, torch.nan * count)
+    mean = values.nanmean(dim=0)
+    spread = ((values - mean).square().nansum(dim=0) / (count - 1).clamp_min(1)).sqrt()
+    return pd.DataFrame({"value": mean, "std": spread, "low": low, "high": high, "count": count})
 
 
 def name_tokens(table: pd.DataFrame, trace: Trace, tokenizer: Any) -> None:

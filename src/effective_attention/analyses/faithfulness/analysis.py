@@ -12,13 +12,14 @@ from torch import Tensor
 from effective_attention.analyses.common.base import Analysis, Context, SplitAnalysis
 from effective_attention.analyses.common.options import check_graph_options, check_limit
 from effective_attention.analyses.common.protocol import Target, choose_protocol, no_sum, protocol_facts, targets
-from effective_attention.analyses.common.samples import in_sample, only, sample
+from effective_attention.analyses.common.samples import in_sample, only, sample, slots
+from effective_attention.analyses.common.tables import over_examples
 from effective_attention.analyses.common.tokens import written
 from effective_attention.analyses.faithfulness.agreement import beside, references
 from effective_attention.analyses.faithfulness.asked import Asked
 from effective_attention.analyses.faithfulness.options import check_more, check_options
 from effective_attention.analyses.faithfulness.readings import Readings
-from effective_attention.analyses.faithfulness.table import SCHEMA, comparison, costs, joined, measured, places, summary
+from effective_attention.analyses.faithfulness.table import SCHEMA, comparison, costs, joined, measured, places
 from effective_attention.analyses.faithfulness.ways import choose_ways
 from effective_attention.attention.trace import Trace
 from effective_attention.attributions.attribute import Attribution, attribute, runs
@@ -170,9 +171,9 @@ class Faithfulness(SplitAnalysis):
         trace = only(trace, chosen)
         found = measured(self._ask(trace))
         nothing = torch.full(trace.mask.shape[:1], torch.nan, dtype=torch.float64, device=trace.mask.device)
-        slots = (self.used.cumsum(dim=0) - 1)[trace.inputs["index"].cpu()].to(self.values.device)
-        self.values[slots] = torch.stack([found.get(place, nothing) for place in self.places], dim=-1).to(self.values)
-        self.filled[slots] = 1
+        kept = slots(self.used, trace).to(self.values.device)
+        self.values[kept] = torch.stack([found.get(place, nothing) for place in self.places], dim=-1).to(self.values)
+        self.filled[kept] = 1
 
     def _ask(self, trace: Trace) -> Asked:
         """Run all methods on a batch, and note what they took."""
@@ -205,7 +206,7 @@ class Faithfulness(SplitAnalysis):
         too_few = few_examples(len(values))
         if too_few is not None:
             log.warning("faithfulness: %s", too_few)
-        table = pd.concat([pd.DataFrame(self.places), summary(values, self.context.seed)], axis=1)
+        table = pd.concat([pd.DataFrame(self.places), over_examples(values, self.context.seed)], axis=1)
         rows = costs(self.league, self.seconds.tolist(), len(values))
         pairs = comparison(values, self.places, self.compare, self.ways[0], self.context.seed)
         table = joined([table[table["count"] > 0], rows, pairs])

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import pandas as pd
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -18,7 +17,6 @@ from effective_attention.analyses.faithfulness.measures import MEASURES
 from effective_attention.analyses.faithfulness.pairs import DIFFERENCE, RANK, compared
 from effective_attention.analyses.faithfulness.ways import ERASES, UNITS, Way
 from effective_attention.attention.variants import ATTENTIONS
-from effective_attention.attributions.ranking import bootstrap
 
 COST = "milliseconds"
 _NAMES = tuple(measure.name for measure in MEASURES)
@@ -123,15 +121,6 @@ def comparison(
     return compared(
         values[:, mine], [(known[number].attention, known[number].method) for number in mine], measure, seed
     )
-
-
-def summary(values: Float[Tensor, "example place"], seed: int) -> pd.DataFrame:
-    """Return mean, standard deviation, interval and count over examples of each place; NaN is left out."""
-    count = (~values.isnan()).sum(dim=0)
-    low, high = bootstrap(values, seed=seed) if len(values) else (torch.nan * count, torch.nan * count)
-    mean = values.nanmean(dim=0)
-    spread = ((values - mean).square().nansum(dim=0) / (count - 1).clamp_min(1)).sqrt()
-    return pd.DataFrame({"value": mean, "std": spread, "low": low, "high": high, "count": count})
 
 
 def costs(league: Sequence[tuple[str | None, str]], seconds: Sequence[float], examples: int) -> pd.DataFrame:
