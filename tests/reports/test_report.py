@@ -195,7 +195,7 @@ def test_seeds_are_one_row_with_their_mean(makers: tuple[Make, Make]) -> None:
 
 def test_figures_are_inside_the_page_and_described(page: Page) -> None:
     pictures = page.all("img")
-    assert len(pictures) == 52
+    assert len(pictures) == 56
     assert all(str(picture["src"]).startswith("data:image/svg+xml;base64,") for picture in pictures)
     assert all("RTE, MRPC, STS-B" in str(picture["alt"]) for picture in pictures)
 
@@ -290,7 +290,7 @@ def test_text_from_data_stays_text(makers: tuple[Make, Make], tmp_path: Path) ->
     assert html.count("<script>") == 1  # ours
     page = read(tmp_path / "report.html")
     assert len(page.all("script")) == 1
-    assert len(page.all("img")) == 52
+    assert len(page.all("img")) == 56
     assert not [attributes for _, attributes in page.elements if "onerror" in attributes]
     assert page.text.count(EVIL) > 10
     cells = [cell for place, row in page.rows if place == "heatmap" for cell in row]

@@ -45,7 +45,7 @@ FIGURES_SEEN = """
 @pytest.mark.parametrize("width", [1280, 390])
 def test_every_figure_is_visible_and_only_boxes_scroll_sideways(width: int, show: Show) -> None:
     page = show(width=width)
-    assert page.evaluate(FIGURES_SEEN) == [True] * 52
+    assert page.evaluate(FIGURES_SEEN) == [True] * 56
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate("[...document.querySelectorAll('main table, main img')].every((part) => part.closest('.box'))")
 
