@@ -4,6 +4,7 @@ import agreement
 import flow_shapley
 import identifiability
 import main_paper
+import protocols
 import readings
 import sink
 
@@ -14,4 +15,5 @@ PAGES = (
     identifiability.PAGE,
     agreement.PAGE,
     flow_shapley.PAGE,
+    protocols.PAGE,
 )
