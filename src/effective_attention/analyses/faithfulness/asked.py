@@ -16,7 +16,7 @@ from effective_attention.attention.trace import Trace
 from effective_attention.attributions.attribute import Attribution
 from effective_attention.attributions.erasure import Erasure, erasure
 from effective_attention.attributions.exchange import Exchange
-from effective_attention.attributions.registry import registered
+from effective_attention.attributions.registry import Pieces, registered
 from effective_attention.attributions.request import AttributionRequest
 from effective_attention.attributions.word_pieces import join
 
@@ -58,6 +58,12 @@ class Asked:
         """The batch."""
         return self.request.trace
 
+    @property
+    def pieces(self) -> list[Pieces]:
+        """Tell how each attribution's scores of tokens are joined to those of words."""
+        known = {method.name: method.pieces for method in registered()}
+        return [known[one.method] for one in self.attributions]
+
     @cached_property
     def erasures(self) -> dict[Way, Erasure]:
         """Erase by each method's scores, those of the last layer; once for all measures, (method, batch) each."""
@@ -65,11 +71,8 @@ class Asked:
 
     def _erased(self, way: Way) -> Erasure:
         words = None if way.unit == "token" else self.numbers
-        pieces = {method.name: method.pieces for method in registered()}
         scores = [one.scores[:, -1].double() for one in self.attributions]
         if words is not None:
-            scores = [
-                join(score, words, pieces[one.method]) for score, one in zip(scores, self.attributions, strict=True)
-            ]
+            scores = [join(score, words, pieces) for score, pieces in zip(scores, self.pieces, strict=True)]
         options = {"shares": self.shares, "how": way.erase, "unk_id": self.unknown, "words": words}
         return erasure(self.request, torch.stack(scores), ~self.words, **options)  # type: ignore[arg-type]

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from effective_attention.analyses.faithfulness.asked import Asked
 from effective_attention.attributions.ranking import correlate
-from effective_attention.attributions.registry import registered
 
 
 def randomised(asked: Asked) -> list[Tensor]:
@@ -30,10 +29,9 @@ def stability(asked: Asked) -> list[Tensor]:
     if asked.exchanged is None:
         return _nothing(asked)
     exchange, others = asked.exchanged
-    pieces = {method.name: method.pieces for method in registered()}
     return [
-        exchange.stability(one.scores, other.scores, pieces[one.method])
-        for one, other in zip(asked.attributions, others, strict=True)
+        exchange.stability(one.scores, other.scores, pieces)
+        for one, other, pieces in zip(asked.attributions, others, asked.pieces, strict=True)
     ]
 
 
