@@ -6,12 +6,14 @@
 
 Whole models with random weights, two layers of their family's base size, batch 2, no gradients. Standard attention is
 the model's own eager one, asked for its weights; effective attention is asked for its weights too (*whole*), or for
-nothing (*factors*: what a model runs with when nobody looks). All take turns in every round; the table shows the median
-ratio and its quartiles. Absolute times are not a result: they are the machine's.
+nothing (*factors*: what a model runs with when nobody looks). All take turns in every round, and a process gives the
+median of its rounds. Where a process's memory happens to lie moves its ratio by more than rounds of one process differ
+(by 0.05 here), so each case is measured in several processes, one after the other; the table shows the median of
+their ratios, and the lowest and highest. Absolute times are not a result: they are the machine's.
 
 Two clocks are read. That of the wall is what a user waits for; on a virtual machine whose host gives its processors to
-others as well, it measures those, too. Processor time counts only what ran here: read it where the quartiles of the
-wall are wide, best with ``--threads 1``, as threads that wait for work count as if they worked.
+others as well, it measures those, too. Processor time counts only what ran here: read it where the wall's ratios differ
+widely, best with ``--threads 1``, as threads that wait for work count as if they worked.
 
 With ``--models``, whole models with the weights of a folder, or of what `python -m effective_attention.models fetch`
 has brought, on consecutive tokens of a text.
@@ -20,6 +22,8 @@ has brought, on consecutive tokens of a text.
 from __future__ import annotations
 
 import argparse
+import multiprocessing
+import statistics
 import time
 from collections.abc import Callable
 from functools import partial
@@ -34,13 +38,14 @@ from transformers import PreTrainedTokenizerBase as Tokenizer
 
 from effective_attention import use_attention
 from effective_attention.models.packaged import PACKAGED, fetch
-from effective_attention.run.turns import in_turn, ratio_quartiles
+from effective_attention.run.turns import in_turn
 
 BATCH = 2
 VOCABULARY = 5000
 REAL_LENGTHS = (128, 512)
-Seconds = dict[str, list[float]]
-"""Of each round, by the kind of attention."""
+KINDS = ("whole", "factors")
+Ratios = dict[tuple[str, str], float]
+"""A kind's time over that of standard attention, by clock and kind."""
 CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "processor": time.process_time}
 CASES: dict[str, tuple[str, tuple[int, ...]]] = {
     "bert": ("BERT-base shape", (128, 512, 1024, 2048)),
@@ -106,35 +111,47 @@ def windows(tokenizer: Tokenizer, text: Path, length: int) -> Tensor:
     return torch.tensor(ids[: BATCH * length]).view(BATCH, length)
 
 
-def measure(model: PreTrainedModel, ids: Tensor, rounds: int) -> dict[str, Seconds]:
-    """Return the seconds of each round, by clock and kind."""
+def measure(model: PreTrainedModel, ids: Tensor, rounds: int) -> Ratios:
+    """Return the median over rounds of each kind's time over that of standard attention, by clock and kind."""
     inputs = {"input_ids": ids}
     work = {
         "standard": partial(run, model, "standard", inputs, weights=True),
         "whole": partial(run, model, "effective", inputs, weights=True),
         "factors": partial(run, model, "effective", inputs, weights=False),
     }
-    seconds: dict[str, Seconds] = {clock: {kind: [] for kind in work} for clock in CLOCKS}
+    ratios: dict[tuple[str, str], list[float]] = {(clock, kind): [] for clock in CLOCKS for kind in KINDS}
     for turn in range(rounds + 1):
+        seconds = {}
         for kind in in_turn(list(work), turn):
             start = {clock: read() for clock, read in CLOCKS.items()}
             work[kind]()
-            for clock, read in CLOCKS.items():
-                seconds[clock][kind].append(read() - start[clock])
-    return {  # the first round warms up
-        clock: {kind: found[1:] for kind, found in kinds.items()} for clock, kinds in seconds.items()
-    }
+            seconds.update({(clock, kind): read() - start[clock] for clock, read in CLOCKS.items()})
+        for (clock, kind), found in ratios.items():
+            found.append(seconds[clock, kind] / seconds[clock, "standard"])
+    return {key: statistics.median(found[1:]) for key, found in ratios.items()}  # the first round warms up
 
 
-def quartiles(seconds: Seconds, kind: str) -> str:
-    low, middle, high = ratio_quartiles(seconds[kind], seconds["standard"])
-    return f"{middle:.2f} ({low:.2f}-{high:.2f})"
+def measure_shape(name: str, length: int, rounds: int, threads: int | None) -> Ratios:
+    """Measure a model with random weights."""
+    if threads is not None:
+        torch.set_num_threads(threads)
+    model = build(name, length)
+    return measure(model, torch.randint(3, VOCABULARY, (BATCH, length)), rounds)
+
+
+def measure_real(name: str, length: int, rounds: int, threads: int | None, text: Path) -> Ratios:
+    """Measure a model with its own weights, on a text."""
+    if threads is not None:
+        torch.set_num_threads(threads)
+    model, tokenizer = real(name)
+    return measure(model, windows(tokenizer, text, length), rounds)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="shape", help=f"which: {', '.join(CASES)}; default: all")
-    parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--processes", type=int, default=5, help="that measure each case (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=11, help="of each process (%(default)s)")
     parser.add_argument("--threads", type=int, help="of PyTorch and of the compiled loops; default: all processors")
     parser.add_argument("--lengths", type=int, nargs="*", help="other lengths")
     parser.add_argument("--models", nargs="+", default=[], help="folders, or packaged models in the cache")
@@ -142,50 +159,58 @@ def main() -> None:
         "--text", type=Path, default=Path("../shared/data/wiki/wikitext2_test.txt"), help="their text (%(default)s)"
     )
     options = parser.parse_args()
-    if options.threads is not None:
-        torch.set_num_threads(options.threads)
-    if options.models:
-        print_table(measure_real(options))
-        return
     unknown = sorted(set(options.names) - set(CASES))
     if unknown:
         parser.error(f"{unknown[0]} is no shape; choose from {', '.join(CASES)}")
-    names = options.names or list(CASES)
-    rows = []
-    with Progress() as progress:
-        cases = [(name, length) for name in names for length in options.lengths or CASES[name][1]]
-        for name, length in progress.track(cases):
-            ids = torch.randint(3, VOCABULARY, (BATCH, length))
-            rows.append(row(CASES[name][0], measure(build(name, length), ids, options.rounds), length))
-    print_table(rows)
+    if min(options.processes, options.rounds) < 1:
+        parser.error("--processes and --rounds must be at least 1")
+    print_table(rows(options))
 
 
-def measure_real(options: argparse.Namespace) -> list[str]:
-    rows = []
+def rows(options: argparse.Namespace) -> list[str]:
+    """Measure case by case, each time in a process of its own."""
+    how = (options.rounds, options.threads)
+    cases: list[tuple[str, int, Callable[..., Ratios], tuple[object, ...]]]
+    if options.models:
+        both = [(name, length) for name in options.models for length in options.lengths or REAL_LENGTHS]
+        cases = [
+            (f"{Path(name).name}, real weights", length, measure_real, (name, length, *how, options.text))
+            for name, length in both
+        ]
+    else:
+        both = [(name, length) for name in options.names or CASES for length in options.lengths or CASES[name][1]]
+        cases = [(CASES[name][0], length, measure_shape, (name, length, *how)) for name, length in both]
+    found = []
+    fresh = multiprocessing.get_context("spawn")
     with Progress() as progress:
-        lengths = options.lengths or REAL_LENGTHS
-        task = progress.add_task("", total=len(options.models) * len(lengths))
-        for name in options.models:
-            model, tokenizer = real(name)
-            for length in lengths:
-                seconds = measure(model, windows(tokenizer, options.text, length), options.rounds)
-                rows.append(row(f"{Path(name).name}, real weights", seconds, length))
+        task = progress.add_task("", total=len(cases) * options.processes)
+        for title, length, work, arguments in cases:
+            ratios = []
+            for _ in range(options.processes):
+                with fresh.Pool(1) as pool:
+                    ratios.append(pool.apply(work, arguments))
                 progress.advance(task)
-    return rows
+            found.append(row(title, length, ratios))
+    return found
 
 
-def row(title: str, seconds: dict[str, Seconds], length: int) -> str:
-    ratios = [quartiles(seconds[clock], kind) for clock in CLOCKS for kind in ("whole", "factors")]
-    return " | ".join((title, str(length), *ratios))
+def row(title: str, length: int, ratios: list[Ratios]) -> str:
+    """Write a case: the median of the processes, and the lowest and highest."""
+    cells = []
+    for clock in CLOCKS:
+        for kind in KINDS:
+            mine = [one[clock, kind] for one in ratios]
+            cells.append(f"{statistics.median(mine):.2f} ({min(mine):.2f}-{max(mine):.2f})")
+    return " | ".join((title, str(length), *cells))
 
 
-def print_table(rows: list[str]) -> None:
+def print_table(lines: list[str]) -> None:
     print(
-        "model | tokens | whole / standard, median (quartiles) | factors / standard"
+        "model | tokens | whole / standard, median of processes (lowest-highest) | factors / standard"
         " | whole / standard, processor time | factors / standard, processor time"
     )
     print("---|---|---|---|---|---")
-    print("\n".join(rows))
+    print("\n".join(lines))
 
 
 if __name__ == "__main__":
