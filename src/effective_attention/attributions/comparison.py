@@ -57,14 +57,16 @@ class Difference:
     count: int
 
 
-def paired_differences(values: Float[Tensor, "example column"], *, seed: int) -> list[Difference]:
-    """Compare every column with every later one, by a paired bootstrap over examples.
+def paired_differences(
+    values: Float[Tensor, "example column"], pairs: Sequence[tuple[int, int]] | None = None, *, seed: int
+) -> list[Difference]:
+    """Compare columns by a paired bootstrap over examples: these pairs, or every column with every later one.
 
     The interval is that of the percentiles. ``p`` is twice ``(draws beyond 0 + 1) / (draws + 1)``, at most 1, then
     Holm's: the smallest of m times m, the next times m - 1, and so on, never less than the one before. There are 1000
     draws, or 80 for each pair, up to 100 000.
     """
-    pairs = list(combinations(range(values.shape[1]), 2))
+    pairs = list(combinations(range(values.shape[1]), 2)) if pairs is None else pairs
     if not pairs or not len(values):
         return []
     one, other = torch.tensor(pairs, device=values.device).unbind(dim=-1)

@@ -16,6 +16,7 @@ from scipy import stats
 
 from effective_attention.analyses.common.run import run_analyses
 from effective_attention.analyses.faithfulness import (
+    CHANGE,
     COST,
     DIFFERENCE,
     MEASURES,
@@ -78,7 +79,7 @@ def test_every_method_and_measure_is_there(table: pd.DataFrame, context: Any) ->
     shown = list(zip(league["attention"].fillna("none"), league["method"], strict=True))
     assert shown == [(attention or "none", method.name) for method, attention in runs(registry.registered())]
     reading = [method for method in registry.registered() if method.reads_attention]
-    assert set(table["measure"]) <= {*(measure.name for measure in MEASURES), RANK, DIFFERENCE, COST}
+    assert set(table["measure"]) <= {*(measure.name for measure in MEASURES), RANK, DIFFERENCE, CHANGE, COST}
     layered = table[(table["measure"] == "spearman_blank_out") & table["attention"].notna()]
     assert len(layered) == len(ATTENTIONS) * len(reading) * context.layers
     assert "subject_first" not in set(table["measure"])  # these texts have no gold subject
@@ -250,7 +251,7 @@ def methods_of(table: pd.DataFrame) -> list[str]:
 
 def numbers(table: pd.DataFrame) -> pd.DataFrame:
     """All but what the machine needed, and what depends on the other methods."""
-    rows = table[~table["measure"].isin([COST, RANK, DIFFERENCE])].reset_index(drop=True)
+    rows = table[~table["measure"].isin([COST, RANK, DIFFERENCE, CHANGE])].reset_index(drop=True)
     texts = rows.select_dtypes(["object", "string"]).columns
     return rows.astype(dict.fromkeys(texts, "string"))  # of objects where all are missing
 

@@ -15,7 +15,7 @@ from scipy import stats
 
 from effective_attention.analyses.common.protocol import PRESETS
 from effective_attention.analyses.common.run import run_analyses
-from effective_attention.analyses.faithfulness import DIFFERENCE, RANK, SCHEMA, Faithfulness
+from effective_attention.analyses.faithfulness import CHANGE, DIFFERENCE, RANK, SCHEMA, Faithfulness
 from effective_attention.analyses.faithfulness.asked import Asked
 from effective_attention.analyses.faithfulness.readings import NOT_THE_START
 from effective_attention.analyses.faithfulness.truth import pointing
@@ -190,6 +190,31 @@ def test_methods_are_compared_on_the_same_examples(table: pd.DataFrame, singles:
     assert set(ranks["compared"]) == set(pairs["compared"]) == {"comprehensiveness"}
 
 
+def test_effective_is_compared_with_standard_on_every_measure(table: pd.DataFrame, subject: Any, context: Any) -> None:
+    """Check each change against the means: all examples are in both, so that it is their difference."""
+    changes = table[table["measure"] == CHANGE]
+    last = table["layer"].max()
+    plain = table[(table["layer"] == last) & (table["method"] == "raw")].set_index(
+        ["attention", "measure", "unit", "erase"]
+    )
+    places = plain.index[plain.index.get_level_values("attention") == "standard"]
+    assert {tuple(row) for row in changes[["compared", "unit", "erase"]].fillna("").itertuples(index=False)} == {
+        tuple("" if pd.isna(one) else one for one in place[1:]) for place in places
+    }
+    for _, change in changes.iterrows():
+        at = (change["compared"], change["unit"], change["erase"])
+        one, other = (plain.loc[[(kind, *at)]].iloc[0] for kind in ("effective", "standard"))
+        if one["count"] == other["count"] == change["count"]:
+            size = abs if change["compared"] == "randomised" else float
+            if change["compared"] != "randomised":  # a mean of absolute values is not that of the table
+                assert change["value"] == pytest.approx(size(one["value"]) - size(other["value"]), abs=1e-9)
+        assert change["low"] <= change["value"] <= change["high"]
+        assert 0 < change["p"] <= 1
+    assert set(changes["method"]) == {"raw"}
+    alone = made_of(subject, context, methods=["random"], limit=2)
+    assert CHANGE not in set(alone["measure"])
+
+
 @pytest.mark.parametrize(("measure", "more"), [("sufficiency", {}), ("randomised", {"sanity": True}), (None, {})])
 def test_any_measure_can_be_compared_or_none(subject: Any, context: Any, measure: str | None, more: Any) -> None:
     found = made_of(subject, context, methods=["raw", "random"], limit=4, compare=measure, **more)
@@ -211,7 +236,7 @@ def test_batches_change_nothing(make_subject: Any) -> None:
         context = small.context(seed=3, task=small.data.task)
         options = {"unit": ["word"], "erase": "hide", "sanity": True, "stability": True}
         made = made_of(small, context, methods=["raw", "input_gradient"], **options)
-        found.append(made[~made["measure"].isin(["milliseconds", RANK, DIFFERENCE])])
+        found.append(made[~made["measure"].isin(["milliseconds", RANK, DIFFERENCE, CHANGE])])
     np.testing.assert_allclose(found[0]["value"], found[1]["value"], atol=2e-2)  # near ties, which rounding orders
 
 

@@ -12,6 +12,7 @@ import pytest
 from effective_attention.analyses.common.protocol import PRESETS, protocol_facts
 from effective_attention.reports.chapters import CHAPTERS
 from effective_attention.reports.chapters.faithfulness import CHAPTER
+from effective_attention.reports.chapters.faithfulness.changes import changes_table, found_changes
 from effective_attention.reports.chapters.faithfulness.comparisons import against_the_best, found_differences
 from effective_attention.reports.chapters.faithfulness.erasures import found_erasures, ways_table
 from effective_attention.reports.chapters.faithfulness.reductions import TRUTH, league, method_title, ranking
@@ -110,7 +111,7 @@ def test_the_papers_numbers_as_the_issue_quotes_them() -> None:
 
 def test_the_subjects_figure_is_drawn_only_where_subjects_are_known(make_tables: Make, tmp_path: Path) -> None:
     table = make_tables()["faithfulness"]
-    without = table[~table["measure"].isin(TRUTH)]
+    without = table[~table["measure"].isin(TRUTH) & ~table["compared"].isin(TRUTH)]
     for name in ("faithfulness_subject", "faithfulness_truth"):
         assert can_draw(name, table)
         assert not can_draw(name, without)
@@ -202,7 +203,7 @@ def test_the_protocol_is_said_in_words_and_protocols_are_not_averaged(make_table
 
 def test_a_report_without_subjects_lacks_that_figure_only(make_tables: Make, make_facts: Make, tmp_path: Path) -> None:
     table: pd.DataFrame = make_tables()["faithfulness"]
-    without = table[~table["measure"].isin(TRUTH)]
+    without = table[~table["measure"].isin(TRUTH) & ~table["compared"].isin(TRUTH)]
     for name, mine, count in (("whole", table, 6), ("without", without, 4)):
         write_report(tmp_path / f"{name}.html", [RunResults(make_facts(), {"faithfulness": mine})])
         assert (tmp_path / f"{name}.html").read_text(encoding="utf-8").count("<img") == count
@@ -282,6 +283,27 @@ def test_what_is_said_of_differences(make_tables: Make) -> None:
     assert not found_differences(table[table["measure"] != "average_rank"])
 
 
+def test_what_effective_attention_changes(make_tables: Make) -> None:
+    table: pd.DataFrame = make_tables()["faithfulness"]
+    change = table["measure"] == "effective_less_standard"
+    table.loc[change, "p"] = 0.5
+    erasing = change & (table["compared"] == "sufficiency")
+    table.loc[erasing & (table["method"] == "flow"), ["p", "value", "low", "high"]] = [0.01, -0.2, -0.3, -0.1]
+    table.loc[erasing & (table["method"] == "raw"), ["p", "value", "low", "high"]] = [0.02, 0.2, 0.1, 0.3]
+    grid = changes_table(table)
+    (row,) = [row for row in grid.rows if row[1] == method_title("flow")]
+    assert row[grid.columns.index("sufficiency")] == f"{number(-0.2)}* {span(-0.3, -0.1)}"
+    assert len(grid.rows) == change.groupby(table["method"]).any().sum()
+    first, second = found_changes(table)
+    assert "By comprehensiveness" in first
+    assert "0 are more faithful under effective than under standard attention, 0 less;" in first
+    assert f"1 are more faithful under effective than under standard attention ({method_title('flow')})" in second
+    assert f"1 less ({method_title('raw')})" in second
+    assert changes_table(pd.concat([table, table])).rows == [], "differences of several runs are not averaged"
+    assert not changes_table(table[~change]).rows
+    assert not found_changes(table[~change])
+
+
 def test_ways_to_erase_stand_beside_each_other(make_tables: Make) -> None:
     table: pd.DataFrame = make_tables()["faithfulness"]
     assert not ways_table(table).rows
@@ -309,7 +331,7 @@ def test_few_examples_are_named(make_tables: Make) -> None:
 
 def test_tables_of_older_runs_can_still_be_shown(make_tables: Make) -> None:
     table: pd.DataFrame = make_tables()["faithfulness"]
-    old = table[~table["measure"].isin(["average_rank", "difference"])]
+    old = table[~table["measure"].isin(["average_rank", "difference", "effective_less_standard"])]
     old = old.drop(columns=["unit", "erase", "compared", "other_attention", "other_method", "beyond", "p"])
     assert not can_draw("faithfulness_ranks", old)
     for drawing in (drawing for drawing in CHAPTER.figures if drawing.can_draw(old)):

@@ -32,8 +32,8 @@ from __future__ import annotations
 
 from effective_attention.analyses.faithfulness.analysis import Faithfulness
 from effective_attention.analyses.faithfulness.measures import MEASURES, Measure
-from effective_attention.analyses.faithfulness.pairs import DIFFERENCE, RANK
+from effective_attention.analyses.faithfulness.pairs import CHANGE, DIFFERENCE, RANK
 from effective_attention.analyses.faithfulness.subject import subject_first
 from effective_attention.analyses.faithfulness.table import COST, SCHEMA
 
-__all__ = ["COST", "DIFFERENCE", "MEASURES", "RANK", "SCHEMA", "Faithfulness", "Measure", "subject_first"]
+__all__ = ["CHANGE", "COST", "DIFFERENCE", "MEASURES", "RANK", "SCHEMA", "Faithfulness", "Measure", "subject_first"]

@@ -19,7 +19,7 @@ from effective_attention.analyses.faithfulness.agreement import beside, referenc
 from effective_attention.analyses.faithfulness.asked import Asked
 from effective_attention.analyses.faithfulness.options import check_more, check_options
 from effective_attention.analyses.faithfulness.readings import Readings
-from effective_attention.analyses.faithfulness.table import SCHEMA, comparison, costs, joined, measured, places
+from effective_attention.analyses.faithfulness.table import SCHEMA, changes, comparison, costs, joined, measured, places
 from effective_attention.analyses.faithfulness.ways import choose_ways
 from effective_attention.attention.trace import Trace
 from effective_attention.attributions.attribute import Attribution, attribute, runs
@@ -209,6 +209,7 @@ class Faithfulness(SplitAnalysis):
         table = pd.concat([pd.DataFrame(self.places), over_examples(values, self.context.seed)], axis=1)
         rows = costs(self.league, self.seconds.tolist(), len(values))
         pairs = comparison(values, self.places, self.compare, self.ways[0], self.context.seed)
-        table = joined([table[table["count"] > 0], rows, pairs])
+        changed = changes(values, self.places, self.ways, self.context.seed)
+        table = joined([table[table["count"] > 0], rows, pairs, changed])
         said = protocol_facts(self.preset, self.protocol)
         return table.assign(receptive_field=self.settings.receptive_field, **said, examples=len(values))[SCHEMA.names]

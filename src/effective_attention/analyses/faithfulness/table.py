@@ -14,7 +14,7 @@ from effective_attention.analyses.common import schema
 from effective_attention.analyses.common.protocol import PROTOCOL_COLUMNS
 from effective_attention.analyses.faithfulness.asked import Asked
 from effective_attention.analyses.faithfulness.measures import MEASURES
-from effective_attention.analyses.faithfulness.pairs import DIFFERENCE, RANK, compared
+from effective_attention.analyses.faithfulness.pairs import CHANGE, DIFFERENCE, RANK, changed, compared
 from effective_attention.analyses.faithfulness.ways import ERASES, UNITS, Way
 from effective_attention.attention.variants import ATTENTIONS
 
@@ -23,12 +23,13 @@ _NAMES = tuple(measure.name for measure in MEASURES)
 _PLAIN = tuple(measure.name for measure in MEASURES if not measure.ways)
 _ERASED = tuple(measure.name for measure in MEASURES if measure.ways)
 _MEAN = ("value", "std", "low", "high")
+_CHANGED: dict[str, str | tuple[str, ...]] = {"measure": CHANGE, "attention": "effective"}
 SCHEMA = schema.Schema(
     (
         replace(schema.attention_column(*ATTENTIONS), missing=True),
         schema.Column("method", "the explanation", "name", key=True),
         replace(schema.LAYER, missing=True),
-        schema.Column("measure", "what is measured", "name", (*_NAMES, RANK, DIFFERENCE, COST), key=True),
+        schema.Column("measure", "what is measured", "name", (*_NAMES, RANK, DIFFERENCE, CHANGE, COST), key=True),
         schema.Column("unit", "what is erased: tokens or words", "name", UNITS, key=True, missing=True),
         schema.Column("erase", "what becomes of erased tokens", "name", ERASES, key=True, missing=True),
         schema.Column("compared", "measure that methods are compared on", "name", _NAMES, key=True, missing=True),
@@ -46,7 +47,14 @@ SCHEMA = schema.Schema(
             high=1,
             missing=True,
         ),
-        schema.Column("p", "of a difference, two-sided, corrected for all pairs (Holm)", low=0, high=1, missing=True),
+        schema.Column(
+            "p",
+            "of a difference, two-sided, corrected (Holm) for all pairs, or for all methods that read attention",
+            "number",
+            low=0,
+            high=1,
+            missing=True,
+        ),
         schema.count_column("examples"),
         schema.RECEPTIVE_FIELD,
         *PROTOCOL_COLUMNS,
@@ -64,6 +72,8 @@ SCHEMA = schema.Schema(
         schema.Block({"measure": DIFFERENCE}, ("attention", "method", "compared", "other_attention", "other_method")),
         schema.Block({"measure": DIFFERENCE}, ("attention", "method", "compared", "other_method")),
         schema.Block({"measure": DIFFERENCE}, ("method", "compared", "other_method")),
+        schema.Block(_CHANGED | {"compared": _PLAIN}, ("method",)),
+        schema.Block(_CHANGED | {"compared": _ERASED}, ("method", "unit", "erase")),
     ),
 )
 
@@ -111,16 +121,37 @@ def comparison(
     if name is None:
         return pd.DataFrame()
     (measure,) = (one for one in MEASURES if one.name == name)
-    wanted = tuple(way) if measure.ways else (None, None)
+    mine = _in_last_layer(known, name, way if measure.ways else None)
+    return compared(values[:, mine], _entries(known, mine), measure, seed)
+
+
+def changes(
+    values: Float[Tensor, "example place"], known: Sequence[Place], ways: Sequence[Way], seed: int
+) -> pd.DataFrame:
+    """Compare effective with standard attention, on each measure in the last layer and in each way to erase."""
+    rows = []
+    for measure in MEASURES:
+        every: Sequence[Way | None] = ways if measure.ways else [None]
+        for way in every:
+            mine = _in_last_layer(known, measure.name, way)
+            unit, erase = way or (None, None)
+            found = changed(values[:, mine], _entries(known, mine), measure, seed)
+            rows.append(found.assign(unit=unit, erase=erase))
+    return pd.concat([one for one in rows if len(one)]) if any(map(len, rows)) else pd.DataFrame()
+
+
+def _in_last_layer(known: Sequence[Place], name: str, way: Way | None) -> list[int]:
+    """Return the places of a measure in the last layer, erased in one way; None: it is not about erasing."""
     last = max((place.layer for place in known if place.layer is not None), default=None)
-    mine = [
+    return [
         number
         for number, place in enumerate(known)
-        if place.measure == name and (place.unit, place.erase) == wanted and place.layer in (None, last)
+        if place.measure == name and (place.unit, place.erase) == (way or (None, None)) and place.layer in (None, last)
     ]
-    return compared(
-        values[:, mine], [(known[number].attention, known[number].method) for number in mine], measure, seed
-    )
+
+
+def _entries(known: Sequence[Place], mine: Sequence[int]) -> list[tuple[str | None, str]]:
+    return [(known[number].attention, known[number].method) for number in mine]
 
 
 def costs(league: Sequence[tuple[str | None, str]], seconds: Sequence[float], examples: int) -> pd.DataFrame:

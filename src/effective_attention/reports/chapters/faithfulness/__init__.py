@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from effective_attention.reports.chapter import Chapter, Drawing
+from effective_attention.reports.chapters.faithfulness.changes import changes_table, found_changes
 from effective_attention.reports.chapters.faithfulness.comparisons import (
     against_the_best,
     faithfulness_ranks,
@@ -47,7 +48,12 @@ CHAPTER = Chapter(
         "Abnar & Zuidema find rollout and flow closer to blank-out and to gradients than raw attention; they read "
         "standard attention only."
     ),
-    found=lambda table: [*found_faithfulness(table), *found_erasures(table), *found_differences(table)],
+    found=lambda table: [
+        *found_faithfulness(table),
+        *found_erasures(table),
+        *found_differences(table),
+        *found_changes(table),
+    ],
     needs_head=True,
     remarks=lambda table: [*by_which_protocol(table), *how_many_examples(table)],
     figures=(
@@ -97,5 +103,5 @@ CHAPTER = Chapter(
             has_pointing,
         ),
     ),
-    tables=(league_table, against_the_best, ways_table, checks_table, correlations),
+    tables=(league_table, against_the_best, changes_table, ways_table, checks_table, correlations),
 )

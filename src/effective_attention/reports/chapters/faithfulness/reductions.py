@@ -38,7 +38,7 @@ def league(table: DataFrame) -> DataFrame:
 
     Several runs of one setting are averaged.
     """
-    table = in_way(table, *ways_of(table)[:1])
+    table = in_way(table[table["measure"].isin(TITLES)], *ways_of(table)[:1])
     rows = table.assign(attention=named(table["attention"]))
     last = rows["layer"].isna() | (rows["layer"] == rows["layer"].max())
     numbers = [name for name in ("value", "std", "low", "high", "count") if name in rows]
