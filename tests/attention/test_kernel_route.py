@@ -12,8 +12,9 @@ import transformers as hf
 from torch import Tensor
 
 from effective_attention import decompose, trace, use_attention
-from effective_attention.attention import variants
+from effective_attention.attention import plain, variants
 from effective_attention.attention.factors import Factors
+from effective_attention.attention.intervals import causal_intervals
 from effective_attention.attention.kernel_route import factors_of
 from effective_attention.attention.readings import Space
 
@@ -100,6 +101,36 @@ def test_without_weights_only_the_factors_are_made(family: str) -> None:
         factors = model(**inputs)
     assert factors.get("attentions") is None
     torch.testing.assert_close(factors.last_hidden_state, whole.last_hidden_state, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("keys", [200, 257, 384, 512, 600])
+def test_causal_calls_are_cut_into_pieces_where_that_is_quicker(keys: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check output and gradients with grouped queries against the kernel's own causal form."""
+    generator = torch.Generator().manual_seed(keys)
+    query = torch.randn(2, 4, keys, 8, generator=generator, requires_grad=True)
+    key, value = (torch.randn(2, 2, keys, 8, generator=generator, requires_grad=True) for _ in range(2))
+    hidden = torch.full((keys, keys), torch.finfo(torch.float32).min).triu(1)[None, None]
+    seen = torch.ones(2, 1, keys, dtype=torch.bool)
+    call = plain.Plain(query, key, value, 0.3, hidden, causal_intervals(seen, keys), seen, causal=True)
+    kernel, asked = plain.scaled_dot_product_attention, []
+
+    def spy(*parts: Tensor, **options: Any) -> Tensor:
+        asked.append((parts[0].shape[2], parts[1].shape[2]))
+        return kernel(*parts, **options)
+
+    expected = kernel(query, key, value, is_causal=True, scale=0.3, enable_gqa=True)
+    monkeypatch.setattr(plain, "scaled_dot_product_attention", spy)
+    found = call.output()
+    torch.testing.assert_close(found, expected, atol=2e-6, rtol=0)
+    weight = torch.randn(found.shape, generator=generator)
+    gradients = (torch.autograd.grad((out * weight).sum(), (query, key, value)) for out in (found, expected))
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other, atol=2e-5, rtol=1e-5)
+    assert asked == {
+        257: [(128, 128), (128, 256), (1, 257)],
+        384: [(128, 128), (128, 256), (128, 384)],
+        512: [(128, 128), (128, 256), (128, 384), (128, 512)],
+    }.get(keys, [(keys, keys)])
 
 
 @torch.no_grad()

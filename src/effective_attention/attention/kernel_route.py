@@ -136,8 +136,9 @@ def _rounded(factors: Factors, dtype: torch.dtype) -> Factors:
     """Round the coefficients, and add to the error what that may cost."""
     largest = torch.linalg.vector_norm(factors.right, dim=-1).amax(dim=-1)  # (batch, shared)
     groups = factors.left.shape[1] // factors.right.shape[1]
-    sizes = torch.linalg.vector_norm(factors.left, dim=-1) * largest.repeat_interleave(groups, dim=1)[..., None]
-    return replace(factors, left=factors.left.to(dtype), error=factors.error + torch.finfo(dtype).eps / 2 * sizes)
+    left = factors.left.to(dtype)
+    sizes = torch.linalg.vector_norm(left, dim=-1) * largest.repeat_interleave(groups, dim=1)[..., None]
+    return replace(factors, left=left, error=factors.error + torch.finfo(dtype).eps / 2 * sizes)
 
 
 def _put(factors: Factors, rows: _Rows, effective: Tensor) -> WholeRows:

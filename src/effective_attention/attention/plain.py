@@ -17,6 +17,9 @@ from effective_attention.attention.record import Mask
 
 _MORE_THAN_SOFTMAX = ("softcap", "s_aux", "sinks")
 """Options of layers whose weights are not a softmax of scaled products alone."""
+_SPLIT = 512
+"""PyTorch's kernel on a CPU takes up so many keys at a time, also those that stand behind all queries at hand."""
+_PIECE = 128  # queries, where there are no more keys than that: three pieces of 384 take three quarters of the time
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,13 +127,24 @@ class AffinePlain(Plain):
 
 def attend(call: Plain, value: Tensor) -> Tensor:
     """Run PyTorch's fast kernel on a call, with these values (batch, shared, key, width) in place of its own."""
+    keys = call.key.shape[2]
+    if not call.causal or call.key.device.type != "cpu" or not 2 * _PIECE < keys <= _SPLIT:
+        return _attend(call, value, slice(0, call.query.shape[2]), keys)
+    pieces = [slice(first, min(first + _PIECE, keys)) for first in range(0, keys, _PIECE)]
+    return torch.cat([_attend(call, value, piece, piece.stop) for piece in pieces], dim=2)
+
+
+def _attend(call: Plain, value: Tensor, queries: slice, keys: int) -> Tensor:
+    """Run the kernel for some queries, on the first keys."""
+    is_causal = call.causal and queries.start == 0
+    mask = None if call.mask is None or is_causal else call.mask[..., :keys]
     with without_autocast(call.query.device):
         return scaled_dot_product_attention(
-            call.query,
-            call.key,
-            value,
-            attn_mask=None if call.causal else call.mask,
-            is_causal=call.causal,
+            call.query[:, :, queries],
+            call.key[:, :, :keys],
+            value[:, :, :keys],
+            attn_mask=mask if mask is None or mask.shape[2] == 1 else mask[:, :, queries],
+            is_causal=is_causal,
             scale=call.scaling,
             enable_gqa=call.query.shape[1] != call.key.shape[1],
         )
