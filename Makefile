@@ -6,6 +6,7 @@
 # make notebooks  run the notebooks of examples/ and keep their output
 # make bench   run every benchmark and write benchmarks/RESULTS.md; takes hours, on a quiet machine
 # make findings DATA=folder  measure what docs/findings says and is missing, write its tables; takes hours, goes on where it stopped
+# make league DATA=folder  measure the league of explanations again (docs/findings/league.md); hours, goes on where it stopped
 # make audit   look the pinned versions up in the database of known vulnerabilities, where it can be reached
 # make fuzz    10 000 generated cases: files, texts, tensors, checkpoints, overrides
 # make faults  kill, stop and starve runs in every way we know, and print what came of it (about 15 minutes)
@@ -14,7 +15,7 @@ VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
 
-.PHONY: demo install loops test docs notebooks audit bench findings faults fuzz lint lint-js clean
+.PHONY: demo install loops test docs notebooks audit bench findings league faults fuzz lint lint-js clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python train.py task=mrpc
@@ -41,6 +42,10 @@ bench: $(VENV)/.dev
 
 findings: $(VENV)/.dev
 	$(BIN)/python scripts/findings --data $(DATA)
+
+# Training and evaluations that are finished in runs/findings are not run again: remove that folder to begin anew.
+league: $(VENV)/.dev
+	$(BIN)/python scripts/findings --data $(DATA) --again league
 
 audit:
 	$(PYTHON) scripts/audit.py constraints.txt

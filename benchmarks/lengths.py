@@ -26,6 +26,7 @@ import multiprocessing
 import statistics
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -187,8 +188,8 @@ def rows(options: argparse.Namespace) -> list[str]:
         for title, length, work, arguments in cases:
             ratios = []
             for _ in range(options.processes):
-                with fresh.Pool(1) as pool:
-                    ratios.append(pool.apply(work, arguments))
+                with ProcessPoolExecutor(1, mp_context=fresh) as pool:
+                    ratios.append(pool.submit(work, *arguments).result())
                 progress.advance(task)
             found.append(row(title, length, ratios))
     return found

@@ -50,6 +50,66 @@ def test_all_kept_numbers_belong_to_a_part(findings):
     assert set((ROOT / "docs" / "findings" / "numbers").rglob("*.json")) <= parts
 
 
+def test_figures_are_drawn_from_the_kept_numbers(findings, tmp_path, monkeypatch):
+    module, pages = findings
+    drawn = [page for page in pages.PAGES if page.figures is not None]
+    kept = {page.name: page.numbers() for page in drawn}
+    names = {page.name: [f"{page.name}-{name}.png" for name in page.figures(kept[page.name])] for page in drawn}
+    assert names["league"] == ["league-methods.png", "league-ranks.png"]
+    for page in drawn:
+        shown = page.file.read_text(encoding="utf-8")
+        assert all(f"({name})" in shown and (ROOT / "docs" / "findings" / name).exists() for name in names[page.name])
+    monkeypatch.setattr(module, "FINDINGS", tmp_path)
+    monkeypatch.setattr(module.Page, "numbers", lambda self: kept[self.name])
+    for page in drawn:
+        assert page.figures({}) == {}
+        page.draw()
+    assert {file.name for file in tmp_path.iterdir()} == {name for found in names.values() for name in found}
+
+
+def test_the_league_reads_pairs_from_either_side(findings):
+    tables = importlib.import_module("league_tables")
+    columns = ["attention", "method", "other_attention", "other_method", "p", "value", "low", "high"]
+    pairs = {"columns": columns, "rows": [[None, "random", "effective", "raw", 0.01, 0.2, 0.1, 0.4]]}
+    found = {"tokens": {"pairs": pairs}}
+    one, other = ("", "random"), ("effective", "raw")
+    assert tables._difference(found, one, other) == "0.200 [0.100, 0.400] *"
+    assert tables._difference(found, other, one) == "-0.200 [-0.400, -0.100] *"
+    assert tables._difference(found, one, ("", "flow")) == tables._difference(found, one, one) == tables.NONE
+    rows = {"raw": {"value": -0.1, "p": 0.01}, "flow": {"value": 0.3, "p": 0.02}, "alti": {"value": 0.9, "p": 0.5}}
+    assert tables._counted(rows, "comprehensiveness") == tables._counted(rows, "sufficiency") == "1 / 1 / 1"
+    assert tables._counted({"raw": {"value": -0.1, "p": 0.01}}, "sufficiency") == "1 / 0 / 0"
+
+
+def test_the_league_names_all_that_are_not_surely_below_the_best(findings):
+    tables = importlib.import_module("league_tables")
+    columns = ["attention", "method", "other_attention", "other_method", "p", "value", "low", "high"]
+    rows = [
+        [None, "random", None, "blank_out", 0.01, -0.5, -0.6, -0.4],  # surely below
+        [None, "blank_out", None, "shapley", 0.01, -0.2, -0.3, -0.1],  # surely above, though its average rank is not
+        [None, "blank_out", "standard", "alti", 0.4, 0.1, -0.1, 0.3],
+        ["effective", "alti", None, "blank_out", 0.4, -0.1, -0.3, 0.1],
+        [None, "shapley", None, "random", 0.01, 0.7, 0.6, 0.8],
+    ]
+    ranks = {"columns": ["method", "value", "count"], "rows": [["blank_out", 1.4, 9], ["shapley", 1.6, 9]]}
+    found = {"tokens": {"pairs": {"columns": columns, "rows": rows}, "ranks": ranks}}
+    table = tables.best({"minilm-sst2": found}).splitlines()[-1]
+    cells = ["MiniLM, SST-2", "blank-out", "ALTI (both), Shapley values", tables.NONE, tables.NONE]
+    assert table == f"| {' | '.join([*cells, '0.500 [0.400, 0.600] *'])} |"
+
+
+def test_the_league_orders_by_what_is_better(findings):
+    tables = importlib.import_module("league_tables")
+    columns = ["method", "measure", "value"]
+    rows = [[name, "comprehensiveness", place] for place, name in enumerate(("raw", "flow", "alti"))]
+    rows += [[name, "sufficiency", -place] for place, name in enumerate(("raw", "flow", "alti"))]  # low is good
+    rows += [[name, "spearman_gradients", -place] for place, name in enumerate(("raw", "flow", "alti"))]
+    found = {"minilm-sst2": {"tokens": {"means": {"columns": columns, "rows": rows}}}}
+    none = tables.NONE
+    assert tables.measures(found).splitlines()[-1] == f"| MiniLM, SST-2 | 1.00 | {none} | -1.00 | {none} |"
+    assert tables._best(tables.means(found["minilm-sst2"], "sufficiency"), "sufficiency") == tables.method_title("alti")
+
+
 def test_a_part_is_measured_once_and_kept(findings, tmp_path, monkeypatch, capsys):
     module, _ = findings
     monkeypatch.setattr(module, "FINDINGS", tmp_path)
@@ -65,9 +125,11 @@ def test_a_part_is_measured_once_and_kept(findings, tmp_path, monkeypatch, capsy
 
     page = module.Page("some", ("a", "b"), measure, tables)
     place = module.Place(tmp_path, tmp_path)
-    page.measure_missing(["a"], place)
-    page.measure_missing(["a", "b"], place)
+    page.measure_parts(["a"], place)
+    page.measure_parts(["a", "b"], place)
     assert asked == ["a", "b"]
+    page.measure_parts(["a"], place, again=True)
+    assert asked == ["a", "b", "a"]
     assert json.loads(page.kept("a").read_text()) == {"value": 0.333333}
     assert "kept numbers/some/a.json" in capsys.readouterr().out
     page.file.write_text("# Title\n\n<!-- table: t -->\nold\n<!-- end of table -->\nafter\n")

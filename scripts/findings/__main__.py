@@ -3,6 +3,7 @@
     python scripts/findings --data path/to/data                 # all that is missing; hours on a CPU
     python scripts/findings --data path/to/data main-paper      # one page
     python scripts/findings --data path/to/data main-paper:mrpc-1 main-paper:rte-1
+    python scripts/findings --data path/to/data --again league             # also what is kept, as make league does
     python scripts/findings --tables                            # only write the tables, from the numbers that are kept
     python scripts/findings --list
 
@@ -46,6 +47,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder with glue, treebank, wiki, agreement, pronouns")
     parser.add_argument("--work", type=Path, default=WORK, help="where runs go (%(default)s)")
     parser.add_argument("--options", nargs="+", default=[], help="for every command, such as trainer=gpu")
+    parser.add_argument(
+        "--again", action="store_true", help="measure what is kept, too; runs in --work are not repeated"
+    )
     parser.add_argument("--tables", action="store_true", help="measure nothing, only write the tables")
     parser.add_argument("--list", action="store_true", help="list pages and parts, and what is kept")
     options = parser.parse_args()
@@ -58,8 +62,9 @@ def main() -> None:
             parser.error("--data must be the folder with glue, treebank, wiki, agreement and pronouns in it")
         place = Place(options.data.resolve(), options.work.resolve(), tuple(options.options))
         for page, parts in chosen:
-            page.measure_missing(parts, place)
+            page.measure_parts(parts, place, again=options.again)
     for page, _ in chosen:
+        page.draw()
         write_text(page.file, page.written())
         print(f"wrote {page.file.relative_to(ROOT)}")
 

@@ -79,19 +79,31 @@ def data_folder(glue: Path, work: Path) -> Path:
 def measure(name: str, place: Place) -> Numbers:
     """Train and evaluate a part, as far as that is not done."""
     part = next(part for part in PARTS if part.name == name)
-    work, glue = place.work / PAGE.name, place.folder("glue")
-    folder = work / part.name
-    data = ["data=local", f"data.dir={data_folder(glue, work) if part.task == 'qnli' else glue}"]
-    about = [f"task={part.task}", *MODEL, *data, f"seed={part.seed}", *place.options]
-    small = [] if part.train is None else [f"data.limit_train={part.train}"]
-    plain = ("attention=standard", "analysis=none", "save.every_minutes=5")
-    trained = train(folder / "train", *about, *small, *part.recipe, *plain)
+    folder = trained(name, place)
     some = [] if part.evaluate is None else [f"limit={part.evaluate}"]
     found = {}
     for reading, more in READINGS.items():
-        same = [f"checkpoint={trained}", *some, "resamples=1000", "++trainer.precision=32-true"]
-        found[reading] = kept(metrics(run("evaluate.py", folder / reading, *about, *same, *more)))
-    return {"part": asdict(part), "trained": kept(metrics(trained)), **found}
+        same = [f"checkpoint={folder}", *some, "resamples=1000", "++trainer.precision=32-true"]
+        done = run("evaluate.py", folder.parent / reading, *_about(part, place), *same, *more)
+        found[reading] = kept(metrics(done))
+    return {"part": asdict(part), "trained": kept(metrics(folder)), **found}
+
+
+def trained(name: str, place: Place) -> Path:
+    """Train the model of a part, as far as that is not done; return the training's folder."""
+    part = next(part for part in PARTS if part.name == name)
+    small = [] if part.train is None else [f"data.limit_train={part.train}"]
+    plain = ("attention=standard", "analysis=none", "save.every_minutes=5")
+    folder = place.work / PAGE.name / part.name / "train"
+    return train(folder, *_about(part, place), *small, *part.recipe, *plain)
+
+
+def _about(part: Part, place: Place) -> list[str]:
+    """Return the options of task, model, data and seed."""
+    glue = place.folder("glue")
+    folder = data_folder(glue, place.work / PAGE.name) if part.task == "qnli" else glue
+    data = ["data=local", f"data.dir={folder}"]
+    return [f"task={part.task}", *MODEL, *data, f"seed={part.seed}", *place.options]
 
 
 def kept(found: Mapping[str, Any]) -> Numbers:

@@ -1,8 +1,9 @@
 """A page of findings: what it measures part by part, and the tables it is written from.
 
 The numbers of a part are kept as JSON in docs/findings/numbers/<page>/<part>.json: the page rests on those files alone,
-so that it can be written again in a second, and a part that is there is not measured again. Delete its file to measure
-it anew. Runs that a part starts stay in a work folder, so that a part that was stopped goes on where it was.
+so that it can be written again in a second, and a part that is there is not measured again, unless with ``--again``.
+Runs that a part starts stay in a work folder, so that a part that was stopped goes on where it was; runs that are
+finished there are not repeated.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from matplotlib.figure import Figure
 from torch import Tensor
 
 from effective_attention.attributions.ranking import bootstrap
@@ -63,6 +65,7 @@ class Page:
         tables: ``tables(numbers)`` gives each table of the page, by the name between its marks; ``numbers`` holds the
             parts that have been measured.
         page: Of a page that is not in docs/findings, its file below docs.
+        figures: ``figures(numbers)`` gives each figure of the page; kept as docs/findings/<page>-<name>.png.
     """
 
     name: str
@@ -70,6 +73,7 @@ class Page:
     measure: Callable[[str, Place], Numbers]
     tables: Callable[[Mapping[str, Numbers]], dict[str, str]]
     page: str | None = None
+    figures: Callable[[Mapping[str, Numbers]], dict[str, Figure]] | None = None
 
     @property
     def file(self) -> Path:
@@ -85,16 +89,21 @@ class Page:
         there = [part for part in self.parts if self.kept(part).exists()]
         return {part: json.loads(self.kept(part).read_text(encoding="utf-8")) for part in there}
 
-    def measure_missing(self, parts: Sequence[str], place: Place) -> None:
-        """Measure the parts whose numbers are not there, and keep each as soon as it is measured."""
+    def measure_parts(self, parts: Sequence[str], place: Place, *, again: bool = False) -> None:
+        """Measure the parts whose numbers are not there, or all, and keep each as soon as it is measured."""
         for part in parts:
-            if self.kept(part).exists():
+            if self.kept(part).exists() and not again:
                 continue
             print(f"\n{self.name}: {part}", flush=True)
             found = self.measure(part, place)
             self.kept(part).parent.mkdir(parents=True, exist_ok=True)
             write_text(self.kept(part), json.dumps(rounded(found), indent=1, sort_keys=True) + "\n")
             print(f"kept {self.kept(part).relative_to(ROOT)}", flush=True)
+
+    def draw(self) -> None:
+        """Write the figures as the numbers have them."""
+        for name, figure in (self.figures(self.numbers()) if self.figures is not None else {}).items():
+            figure.savefig(FINDINGS / f"{self.name}-{name}.png", dpi=200, bbox_inches="tight")
 
     def written(self) -> str:
         """Return the page with its tables as the numbers have them.

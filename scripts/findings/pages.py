@@ -3,6 +3,7 @@
 import agreement
 import flow_shapley
 import identifiability
+import league
 import main_paper
 import protocols
 import readings
@@ -16,4 +17,5 @@ PAGES = (
     agreement.PAGE,
     flow_shapley.PAGE,
     protocols.PAGE,
+    league.PAGE,
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -71,15 +72,27 @@ PARTS = (
 def measure(name: str, place: Place) -> Numbers:
     """Train and evaluate a part, as far as that is not done."""
     part = next(part for part in PARTS if part.name == name)
-    folder = place.work / PAGE.name / name
-    about = (*part.task, "data=local", f"data.dir={place.folder(part.folder)}", *place.options)
-    trained = train(folder / "train", *about, *part.training, *TRAINING)
-    asked = (f"checkpoint={trained.resolve()}", f"split={part.split}", "attention=standard", "analysis=protocols")
+    asked = (
+        f"checkpoint={trained(name, place).resolve()}",
+        f"split={part.split}",
+        "attention=standard",
+        "analysis=protocols",
+    )
     more = ("data.limit_eval=800", "++trainer.precision=32-true")
-    done = run("evaluate.py", folder / "evaluate", *about, *asked, *more)
+    done = run("evaluate.py", place.work / PAGE.name / name / "evaluate", *_about(part, place), *asked, *more)
     table = pd.read_parquet(done / "tables" / "protocols.parquet")
     score = metrics(done)["test/standard/accuracy"]
     return {"accuracy": score, "examples": int(table["examples"].max()), "rows": kept(table)}
+
+
+def trained(name: str, place: Place) -> Path:
+    """Train the model of a part, as far as that is not done; return the training's folder."""
+    part = next(part for part in PARTS if part.name == name)
+    return train(place.work / PAGE.name / name / "train", *_about(part, place), *part.training, *TRAINING)
+
+
+def _about(part: Part, place: Place) -> tuple[str, ...]:
+    return (*part.task, "data=local", f"data.dir={place.folder(part.folder)}", *place.options)
 
 
 def kept(table: pd.DataFrame) -> list[dict[str, Any]]:

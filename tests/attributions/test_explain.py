@@ -74,7 +74,7 @@ def test_what_takes_long_shows_how_far_it_is(model, tokenizer, monkeypatch, caps
 
 
 def test_integrated_gradients_of_the_words_add_up_to_the_evidence(model, tokenizer):
-    found = explain(model, tokenizer, TEXT, target="yes")
+    found = explain(model, tokenizer, TEXT, target="yes", method="integrated_gradients")
     ids = tokenizer(TEXT)["input_ids"]
     blanked = [ids[0], *[blank_id(tokenizer)] * (len(ids) - 2), ids[-1]]
     whole, empty = (torch.logit(chances(model, one)[1]) for one in (ids, blanked))
@@ -248,7 +248,7 @@ def test_a_target_by_number_or_name_and_own_labels(model, tokenizer):
         ({"labels": ["a"]}, "labels must be as many as the model's outputs, 3, got 1"),
         ({"unit": "letter"}, "unit must be word or token, got 'letter'"),
         ({"attention": "null"}, "attention must be standard or effective, got 'null'"),
-        ({"layer": 1}, "layer: integrated_gradients has one score a token, not one a layer; leave it out"),
+        ({"layer": 1}, "layer: blank_out has one score a token, not one a layer; leave it out"),
         ({"layer": 2, "method": "raw"}, "layer must be from 0 to 1, got 2"),
     ],
 )

@@ -19,7 +19,7 @@ _MORE_THAN_SOFTMAX = ("softcap", "s_aux", "sinks")
 """Options of layers whose weights are not a softmax of scaled products alone."""
 _SPLIT = 512
 """PyTorch's kernel on a CPU takes up so many keys at a time, also those that stand behind all queries at hand."""
-_PIECE = 128  # queries, where there are no more keys than that: three pieces of 384 take three quarters of the time
+_PIECE = 128  # queries asked together, up to ``_SPLIT`` keys: 384 in three pieces take three quarters of the time
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,5 +183,6 @@ def _is_softmax(call: ScoredCall) -> bool:
     if call.options.get("dropout") or any(call.options.get(name) is not None for name in _MORE_THAN_SOFTMAX):
         return False
     types = {call.query.dtype, call.key.dtype, call.value.dtype, torch.float32}
-    additive = call.mask is None or call.mask.is_floating_point()
-    return call.has_fast_kernel and additive and len(types) == 1
+    if call.mask is not None:
+        types.add(call.mask.dtype)  # the kernel takes no other, and one of bool may not be added to
+    return call.has_fast_kernel and len(types) == 1

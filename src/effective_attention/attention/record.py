@@ -131,7 +131,9 @@ class Mask:
 
 def _is_triangle(shown: Tensor, shape: tuple[int, int, int, int]) -> bool:
     """Tell whether a mask of one set of heads lets every query see itself and what stands before, and nothing else."""
-    _, _, queries, keys = shape
+    batch, _, queries, keys = shape
     if shown.ndim != 4 or shown.shape[1:] != (1, queries, keys) or queries != keys or keys == 1:
+        return False
+    if shown.shape[0] not in (1, batch):
         return False
     return torch.equal(shown, shown.new_ones(queries, keys).tril().expand_as(shown))

@@ -36,7 +36,8 @@ from effective_attention.data.own_text import as_texts, encode_texts, inputs_for
 from effective_attention.data.padding import padding_agreed
 
 log = logging.getLogger(__name__)
-METHOD = "integrated_gradients"
+METHOD = "blank_out"
+"""The first, or among the first, of the methods that every model has: docs/findings/league.md."""
 ATTENTION: Part = "effective"
 UNIT: Unit = "word"
 SCORE = "score"
@@ -77,7 +78,7 @@ def explain(
         tokenizer: The model's; of a slow one words cannot be joined, and tokens are shown.
         text: What to explain; cut, with a warning, where the model can take no more.
         text_pair: Its second half.
-        method: Name of an attribution method: ``integrated_gradients``, ``gradient_x_input``, ``blank_out``,
+        method: Name of an attribution method: ``blank_out``, ``integrated_gradients``, ``gradient_x_input``,
             ``rollout`` and so on; ``module:name`` imports a method of your own.
         attention: Which attention is read by methods that read it (others do not ask): ``effective``, what reaches the
             output, or ``standard``.

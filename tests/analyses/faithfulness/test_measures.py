@@ -15,13 +15,15 @@ from scipy import stats
 
 from effective_attention.analyses.common.protocol import PRESETS
 from effective_attention.analyses.common.run import run_analyses
-from effective_attention.analyses.faithfulness import CHANGE, DIFFERENCE, RANK, SCHEMA, Faithfulness
+from effective_attention.analyses.faithfulness import CHANGE, DIFFERENCE, MEASURES, RANK, SCHEMA, Faithfulness
 from effective_attention.analyses.faithfulness.asked import Asked
+from effective_attention.analyses.faithfulness.pairs import changed
 from effective_attention.analyses.faithfulness.readings import NOT_THE_START
 from effective_attention.analyses.faithfulness.truth import pointing
 from effective_attention.analyses.faithfulness.ways import choose_ways
 from effective_attention.attention.trace import trace
 from effective_attention.attributions.attribute import Attribution
+from effective_attention.attributions.comparison import holm, paired_differences
 from effective_attention.attributions.randomised import randomised
 from effective_attention.attributions.words import tokens_of, words_of
 from helpers.cases import build_case
@@ -201,18 +203,38 @@ def test_effective_is_compared_with_standard_on_every_measure(table: pd.DataFram
     assert {tuple(row) for row in changes[["compared", "unit", "erase"]].fillna("").itertuples(index=False)} == {
         tuple("" if pd.isna(one) else one for one in place[1:]) for place in places
     }
-    for _, change in changes.iterrows():
+    for _, change in changes[changes["compared"] == "comprehensiveness"].iterrows():
         at = (change["compared"], change["unit"], change["erase"])
         one, other = (plain.loc[[(kind, *at)]].iloc[0] for kind in ("effective", "standard"))
-        if one["count"] == other["count"] == change["count"]:
-            size = abs if change["compared"] == "randomised" else float
-            if change["compared"] != "randomised":  # a mean of absolute values is not that of the table
-                assert change["value"] == pytest.approx(size(one["value"]) - size(other["value"]), abs=1e-9)
-        assert change["low"] <= change["value"] <= change["high"]
-        assert 0 < change["p"] <= 1
+        assert one["count"] == other["count"] == change["count"]
+        assert change["value"] == pytest.approx(one["value"] - other["value"], abs=1e-9)
     assert set(changes["method"]) == {"raw"}
     alone = made_of(subject, context, methods=["random"], limit=2)
     assert CHANGE not in set(alone["measure"])
+
+
+@pytest.mark.parametrize("name", ["sufficiency", "randomised"])
+def test_changes_of_several_methods_are_corrected_together(name: str) -> None:
+    """Check three methods, one of them under standard attention alone, and values that are missing or below zero."""
+    entries = [("effective", "flow"), ("standard", "raw"), ("standard", "norm"), (None, "random"), ("standard", "flow"),
+               ("effective", "raw")]  # fmt: skip
+    values = torch.randn(20, len(entries), generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    values[:, 0] += 0.8
+    values[4, 1] = torch.nan
+    (measure,) = (measure for measure in MEASURES if measure.name == name)
+    found = changed(values, entries, measure, seed=5).set_index("method")
+    assert list(found.index) == ["flow", "raw"]
+    assert set(found["attention"]) == {"effective"}
+    sizes = values.abs() if name == "randomised" else values
+    raw = []
+    for method, one, other in (("flow", 0, 4), ("raw", 5, 1)):
+        apart = sizes[:, one] - sizes[:, other]
+        assert found["value"][method] == pytest.approx(float(apart.nanmean()))
+        assert found["count"][method] == int((~apart.isnan()).sum())
+        (alone,) = paired_differences(sizes[:, [one, other]], seed=5)
+        raw.append(alone.p)
+    assert found["p"].tolist() == pytest.approx(holm(raw))
+    assert found["p"].tolist() != raw
 
 
 @pytest.mark.parametrize(("measure", "more"), [("sufficiency", {}), ("randomised", {"sanity": True}), (None, {})])

@@ -33,7 +33,7 @@ def ways_table(table: DataFrame) -> Grid:
             for kind in mine.loc[mine["method"] == method, "attention"]:
                 cells = [interval(one, (method, kind, _MEASURE)) for one in found]
                 rows.append([one_line(panel.title), method_title(method), NONE if kind == WITHOUT else kind, *cells])
-    columns = ["task", "method", "attention", *map(_title, ways)]
+    columns = ["task", "method", "attention", *map(way_title, ways)]
     return Grid(f"Ways to erase, last layer: {_MEASURE} with its 95 % interval.", columns, rows, labels=3)
 
 
@@ -42,7 +42,7 @@ def found_erasures(table: DataFrame) -> list[str]:
     ways = ways_of(table)
     said = []
     for panel in panels(table) if len(ways) > 1 else ():
-        best = {_title(way): method_title(_best(in_way(panel.table, way))) for way in ways}
+        best = {way_title(way): method_title(_best(in_way(panel.table, way))) for way in ways}
         names = "; ".join(f"{title}: {name}" for title, name in best.items())
         word = "the same" if len(set(best.values())) == 1 else "not the same"
         said.append(said_of(panel, table, f"the most comprehensive method is {word} for all ways to erase ({names})."))
@@ -55,5 +55,10 @@ def _best(table: DataFrame) -> str:
     return ranking(rows)[0] if len(rows) else NONE
 
 
-def _title(way: tuple[str, str]) -> str:
+def way_title(way: tuple[str, str]) -> str:
+    """Return what a way to erase is called.
+
+    >>> way_title(("token", "delete"))
+    'tokens deleted'
+    """
     return f"{way[0]}s {_ERASED.get(way[1], way[1])}"

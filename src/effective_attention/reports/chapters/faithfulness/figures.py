@@ -72,7 +72,7 @@ def _league_figure(table: DataFrame, wanted: Sequence[str]) -> Figure:
         rows = league(panel.table)
         order = ranking(rows)
         for axis, measure in zip(line, measures, strict=True):
-            _dots(axis, rows[rows["measure"] == measure], order, log=measure == "milliseconds")
+            dots(axis, rows[rows["measure"] == measure], order, log=measure == "milliseconds")
             axis.set_title(f"{_in_lines(measure)} {ARROWS[measure]}", fontsize=6.5)
             axis.set_yticks(range(len(order)), [method_title(name) for name in order] if axis is line[0] else [])
         line[0].set_ylabel(one_line(panel.title))
@@ -90,7 +90,7 @@ def _in_lines(measure: str) -> str:
     return _BROKEN.get(measure) or "\n".join(wrap(TITLES[measure], 13))
 
 
-def _dots(axes: Axes, rows: DataFrame, order: list[str], *, log: bool = False) -> None:
+def dots(axes: Axes, rows: DataFrame, order: list[str], *, log: bool = False) -> None:
     """Draw a dot and its interval for each method and attention; the value of ``random`` is a line behind."""
     columns = ["method", "attention", "value", "low", "high"]
     for method, attention, value, low, high in rows[columns].itertuples(index=False):
@@ -189,7 +189,7 @@ def faithfulness_subject(table: DataFrame) -> Figure:
         left.set_ylabel(f"{one_line(panel.title)}\nsubject above every attractor")
         rows = league(panel.table)
         order = rows.sort_values("value", ascending=False, kind="stable")["method"].drop_duplicates().tolist()
-        _dots(right, rows, order)
+        dots(right, rows, order)
         right.set_yticks(range(len(order)), [method_title(name) for name in order])
         right.set_xlabel("share of sentences, last layer")
     axes[-1, 0].set_xlabel("layer")
