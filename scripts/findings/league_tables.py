@@ -144,9 +144,11 @@ def best(numbers: Mapping[str, Numbers]) -> str:
     for part, found in numbers.items():
         (first, _), *_ = standing(found)
         differences = [_difference(found, first, ("", other)) for other in AGAINST]
-        rows.append([title(part), name_of(first), listed(_not_below(found, first)) or "none", *differences])
+        close = listed(_not_below(found, first)) or "none"
+        rows.append([title(part), name_of(first), close, *differences, _against_chance(found)])
     heads = [f"comprehensiveness, less {method_title(other)}" for other in AGAINST]
-    return markdown(["model, task", "best average rank", "not surely below it", *heads], rows)
+    chance = "entries surely above / below random / not told apart"
+    return markdown(["model, task", "best average rank", "not surely below it", *heads, chance], rows)
 
 
 def _not_below(found: Numbers, first: Entry) -> list[Entry]:
@@ -157,6 +159,17 @@ def _not_below(found: Numbers, first: Entry) -> list[Entry]:
             surely_below = row.get("p", 1) < LEVEL and row["value"] * (1 if one == first else -1) > 0
             close += [] if surely_below else [other if one == first else one]
     return close
+
+
+def _against_chance(found: Numbers) -> str:
+    """Count the entries that are surely more, and surely less, comprehensive than a random ranking."""
+    chance = ("", "random")
+    rows = {
+        other if one == chance else one: {**row, "value": row["value"] * (-1 if one == chance else 1)}
+        for (one, other), row in _pairs(found).items()
+        if chance in (one, other)
+    }
+    return _counted(rows, "comprehensiveness")
 
 
 def _pairs(found: Numbers) -> dict[tuple[Entry, Entry], Numbers]:
@@ -237,7 +250,7 @@ def _changes(found: Numbers, run: str, measure: str, way: tuple[str, str] = FIRS
     return {row["method"]: row for row in rows if "erase" not in row or (row["unit"], row["erase"]) == way}
 
 
-def _counted(rows: Mapping[str, Numbers], measure: str) -> str:
+def _counted(rows: Mapping[Any, Numbers], measure: str) -> str:
     if not rows:
         return NONE
     sure = [BETTER[measure] * row["value"] for row in rows.values() if row.get("p", 1) < LEVEL]
