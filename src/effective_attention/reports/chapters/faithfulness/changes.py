@@ -52,9 +52,9 @@ def found_changes(table: DataFrame) -> list[str]:
                 [method_title(name) for name in sure.loc[side * sign * sure["value"] > 0, "method"]] for side in (1, -1)
             )
             sentence = (
-                f"by {TITLES[measure]}, of {len(mine)} methods that read attention {len(better)} are more faithful "
-                f"under effective than under standard attention{_listed(better)}, {len(worse)} less{_listed(worse)}; "
-                f"the others are not told apart at {LEVEL} (paired bootstrap, Holm)."
+                f"by {TITLES[measure]}, effective attention makes {len(better)} of {len(mine)} methods that read "
+                f"attention more faithful{_listed(better)}, {len(worse)} less{_listed(worse)}; the others are not told "
+                f"apart at {LEVEL} (paired bootstrap, Holm)."
             )
             said.append(said_of(panel, table, sentence))
     return said
