@@ -34,6 +34,7 @@ SMALLER = ("ways", "words")
 ERASING = ("comprehensiveness", "sufficiency")
 AGAINST = ("blank_out", "integrated_gradients", "random")
 """Set against the best: what ``explain`` does, what it did before there was a league, and chance."""
+FEW = 6  # names that fit a cell
 CHECKED = {"randomised": "random layers", "stability": "exchanged texts"}
 TRUTH = ("mrr", "rma", "pta")
 NONE = "\N{EN DASH}"
@@ -44,6 +45,7 @@ def tables(numbers: Mapping[str, Numbers]) -> dict[str, str]:
     return {
         "models": models(numbers),
         "best": best(numbers),
+        "lead": lead(numbers),
         "league": league(numbers),
         "effective": effective(numbers),
         "changes": changes(numbers),
@@ -139,16 +141,25 @@ def order(numbers: Mapping[str, Numbers]) -> list[Entry]:
 
 
 def best(numbers: Mapping[str, Numbers]) -> str:
-    """Write each part's best, which others are not surely below it, and how far it is above those of ``AGAINST``."""
+    """Write each part's best, which others are not surely below it, and how many are above and below chance."""
+    rows = []
+    for part, found in numbers.items():
+        (first, _), *others = standing(found)
+        close = _not_below(found, first)
+        told = listed(close) if len(close) <= FEW else f"{len(close)} of the {len(others)} others"
+        rows.append([title(part), name_of(first), told or "none", _against_chance(found)])
+    chance = "entries surely above / below random / not told apart"
+    return markdown(["model, task", "best average rank", "not surely below it", chance], rows)
+
+
+def lead(numbers: Mapping[str, Numbers]) -> str:
+    """Write how far the comprehensiveness of each part's best is above those of ``AGAINST``."""
     rows = []
     for part, found in numbers.items():
         (first, _), *_ = standing(found)
-        differences = [_difference(found, first, ("", other)) for other in AGAINST]
-        close = listed(_not_below(found, first)) or "none"
-        rows.append([title(part), name_of(first), close, *differences, _against_chance(found)])
-    heads = [f"comprehensiveness, less {method_title(other)}" for other in AGAINST]
-    chance = "entries surely above / below random / not told apart"
-    return markdown(["model, task", "best average rank", "not surely below it", *heads, chance], rows)
+        cells = [_difference(found, first, ("", other)) for other in AGAINST]
+        rows.append([title(part), name_of(first), *cells])
+    return markdown(["model, task", "the best, less", *map(method_title, AGAINST)], rows)
 
 
 def _not_below(found: Numbers, first: Entry) -> list[Entry]:
