@@ -53,8 +53,8 @@ def found_changes(table: DataFrame) -> list[str]:
             )
             sentence = (
                 f"by {TITLES[measure]}, effective attention makes {len(better)} of {len(mine)} methods that read "
-                f"attention more faithful{_listed(better)}, {len(worse)} less{_listed(worse)}; the others are not told "
-                f"apart at {LEVEL} (paired bootstrap, Holm)."
+                f"attention more faithful{_listed(better)}, {len(worse)} less{_listed(worse)}; of the others neither "
+                f"is sure at {LEVEL} (paired bootstrap, Holm)."
             )
             said.append(said_of(panel, table, sentence))
     return said
